@@ -1,0 +1,25 @@
+"""Everything the library raises on purpose. `except c5.C5Error` catches all of it."""
+
+
+class C5Error(Exception):
+    """A problem the caller can act on; the message is one line that says what to do."""
+
+
+class ParameterError(C5Error, ValueError):
+    """An argument is outside its stated range."""
+
+
+class ImageError(C5Error, ValueError):
+    """The pixels cannot be used: wrong shape, type or range, or not a single one that counts."""
+
+
+class ReadError(C5Error):
+    """A file is missing, damaged, or of a kind that cannot be read."""
+
+
+class NotLinearError(ReadError):
+    """The file holds gamma-encoded pixels, in which light and surface are no longer a product."""
+
+
+class WriteError(C5Error):
+    """A result could not be written."""

@@ -1,0 +1,221 @@
+"""Log-chroma histograms of a linear image (Eq. 3), and the grid that says where each bin is.
+
+Multiplying the channels of an image by constants translates its log-chroma values, and so its histogram. Finding the
+illuminant is finding where the histogram sits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.color import Bools, Float32s, Float64s, Floats
+from c5.errors import ImageError, ParameterError
+from c5.image import LinearImage, shrink
+
+BLOCK_PIXELS = 64 * 384
+"""Pixels worked on at a time. All that is in flight for so many, about 2 MB, stays in a core's cache."""
+
+FLOOR = np.float32(1e-30)
+"""Added to every channel, so that a channel at zero puts a color far out of range instead of nowhere."""
+
+
+class Geometry(Enum):
+    """How pixels are spread over bins, and bins read back as log-chroma."""
+
+    EXACT = "exact"
+    """A pixel is shared between the four nearest bins by bilinear weights, so that the centroid of its histogram is the
+    pixel, and weighs by the geometric mean of its RGB, so that gains of whole bins move the histogram without changing
+    it. Clipped pixels do not count. Rows run along v upwards."""
+    PUBLISHED = "published"
+    """The geometry of the models published with the paper: a pixel counts fully in the four nearest bins and weighs by
+    the length of its RGB, the bins are 1.6 % closer when they are read back, clipped pixels count, and rows run along v
+    downwards."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A square of log-chroma cut into bins; columns run along u, rows along v."""
+
+    bins: int = 64
+    limit: float = 2.85
+    """The square is |u|, |v| <= limit, in nats."""
+    geometry: Geometry = Geometry.EXACT
+
+    def __post_init__(self) -> None:
+        if self.bins not in (16, 32, 64, 128):
+            raise ParameterError(f"bins must be 16, 32, 64 or 128, not {self.bins}")
+        if not 0 < self.limit < 20:
+            raise ParameterError(f"limit must lie between 0 and 20 nats, not {self.limit}")
+
+    @classmethod
+    def published(cls, bins: int = 64) -> Grid:
+        """The grid of the models published with the paper."""
+        return cls(bins, geometry=Geometry.PUBLISHED)
+
+    @property
+    def step(self) -> float:
+        """The distance between bin centres when a heat map is read back, in nats."""
+        return 2 * self.limit / self.bins
+
+    @cached_property
+    def u(self) -> Float64s:
+        """(bins,) the u of each column when a heat map is read back."""
+        return np.asarray((np.arange(self.bins) - (self.bins - 1) / 2) * self.step)
+
+    @cached_property
+    def v(self) -> Float64s:
+        """(bins,) the v of each row when a heat map is read back."""
+        return self.u if self.geometry is Geometry.EXACT else -self.u
+
+
+def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
+    """The pixel and the gradient histogram of an image, float32 of shape (2, bins, bins).
+
+    Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
+    gradient histogram of a picture without any gradient is all zero. Images above
+    `WORKING_PIXELS` are area-averaged first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
+    """
+    image = shrink(image)
+    published = grid.geometry is Geometry.PUBLISHED
+    counts = image.mask & (image.rgb.sum(axis=-1) >= 1e-9) if published else image.counts
+    if not counts.any():
+        raise ImageError(
+            "no pixel counts: all are black, clipped or masked; check the exposure, the black level and the mask"
+        )
+    pixels_count = np.pad(counts, 1)
+    # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
+    gradients_count = np.pad(np.ones_like(counts) if published else _erode(counts), 1)
+    counter = _PublishedCounter if published else _BilinearCounter
+    pixels, gradients = counter(grid), counter(grid)
+    if published:  # masked areas are black, and their outline counts as a gradient
+        planes = _pad(np.where(image.mask[..., None], image.rgb, 0), np.float64)
+    else:
+        planes = _pad(image.rgb, np.float32)
+    stride = planes.shape[2]
+    rows = max(1, BLOCK_PIXELS // stride)
+    for top in range(1, planes.shape[1] - 1, rows):
+        inner = slice(top, min(top + rows, planes.shape[1] - 1))
+        pixels.add(planes[:, inner].reshape(3, -1), pixels_count[inner].ravel())
+        gradient = _gradient(planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+        gradients.add(gradient[:, stride:-stride], gradients_count[inner].ravel())
+    totals = np.stack([pixels.bins(), gradients.bins()])
+    sums = totals.sum(axis=(1, 2), keepdims=True)
+    empty = sums < FLOOR * 1e9
+    if empty[0]:
+        raise ImageError(f"no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}")
+    return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
+
+
+def _erode(flags: Bools) -> Bools:
+    """True where a pixel and its eight neighbours are all True; beyond the border all is True."""
+    padded = np.pad(flags, 1, constant_values=True)
+    rows = padded[:-2] & padded[1:-1] & padded[2:]
+    return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])
+
+
+def _pad(rgb: Float32s, dtype: type) -> Floats:
+    """(height, width, 3) to planes (3, height + 2, width + 2) with the border repeated."""
+    height, width, _ = rgb.shape
+    planes = np.empty((3, height + 2, width + 2), dtype)
+    planes[:, 1:-1, 1:-1] = rgb.transpose(2, 0, 1)
+    planes[:, 0], planes[:, -1] = planes[:, 1], planes[:, -2]
+    planes[:, :, 0], planes[:, :, -1] = planes[:, :, 1], planes[:, :, -2]
+    return planes
+
+
+def _gradient(planes: Floats, stride: int) -> Floats:
+    """The sum of the absolute differences of each pixel to its eight neighbours, in planes (3, rows * stride).
+
+    Neighbours are a fixed distance apart in a plane laid out flat, and a difference serves both its ends. The pixels
+    around the border get nonsense: they are padding.
+    """
+    total = np.zeros_like(planes)
+    difference = np.empty_like(planes)
+    for distance in (1, stride - 1, stride, stride + 1):
+        ends = difference[:, distance:]
+        np.subtract(planes[:, distance:], planes[:, :-distance], out=ends)
+        np.abs(ends, out=ends)
+        total[:, distance:] += ends
+        total[:, :-distance] += ends
+    return total
+
+
+class _BilinearCounter:
+    """Shares each color between the four bins around it.
+
+    Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
+    and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
+    wy and wxy, give all shares. Two complex numbers carry them, since adding to an array by index costs the same for
+    a complex number as for a real one.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self.cells = grid.bins + 3
+        self.last = np.float32(self.cells - 1)
+        self.scale = np.float32(1 / grid.step)
+        self.offset = np.float32((grid.bins - 1) / 2 + 2)
+        self.moments = np.zeros((2, self.cells * self.cells), np.complex128)
+
+    def add(self, colors: Floats, counts: Bools) -> None:
+        r, g, b = colors + FLOOR
+        x, y = g / r, g / b
+        np.log(x, out=x)
+        np.log(y, out=y)
+        # The geometric mean of r, g and b: gains scale it alike for all colors, so they move the histogram and no more.
+        weight = x + y
+        weight *= np.float32(-1 / 3)
+        np.exp(weight, out=weight)
+        weight *= g
+        weight *= counts
+        for position in (x, y):
+            position *= self.scale
+            position += self.offset
+            np.clip(position, 0, self.last, out=position)
+        column, row = np.floor(x), np.floor(y)
+        x -= column
+        y -= row
+        row *= self.cells
+        row += column
+        index = row.astype(np.int32).astype(np.intp)  # both steps are vectorised, the direct one is not
+        value = np.empty(index.size, np.complex128)
+        value.real = weight
+        x *= weight
+        value.imag = x
+        np.add.at(self.moments[0], index, value)
+        value *= y
+        np.add.at(self.moments[1], index, value)
+
+    def bins(self) -> Float64s:
+        square = self.moments.reshape(2, self.cells, self.cells)
+        whole, x, y, xy = square[0].real, square[0].imag, square[1].real, square[1].imag
+        above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
+        total = (whole - x - y + xy)[above, above] + (x - xy)[above, own] + (y - xy)[own, above] + xy[own, own]
+        return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
+
+
+class _PublishedCounter:
+    """Counts each color fully in each of the four bins around it, in double precision, as the published models do."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.cells = grid.bins + 3
+        self.scale = (grid.bins - 1) / (2 * grid.limit)
+        self.offset = (grid.bins - 1) / 2 + 2
+        self.total = np.zeros(self.cells * self.cells)
+
+    def add(self, colors: Floats, counts: Bools) -> None:
+        weight = np.sqrt((colors * colors).sum(axis=0)) * counts
+        log_r, log_g, log_b = np.log(colors + 1e-9)
+        x, y = ((log_g - other) * self.scale + self.offset for other in (log_r, log_b))
+        column, row = (np.clip(position, 0, self.cells - 1).astype(np.intp) for position in (x, y))
+        self.total += np.bincount(row * self.cells + column, weight, self.total.size)
+
+    def bins(self) -> Float64s:
+        square = self.total.reshape(self.cells, self.cells)
+        above, own = slice(2, -1), slice(1, -2)
+        total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
+        return np.asarray(total[::-1])  # v downwards

@@ -1,0 +1,157 @@
+"""A linear raw photograph in memory, which of its pixels count, and its reduction to the working size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from c5.color import WHITE_LEVEL, Bools, Float32s, to_float32
+from c5.errors import ImageError
+
+WORKING_PIXELS = 384 * 256
+"""Larger images are area-averaged to about this many pixels, whatever their aspect ratio."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearImage:
+    """Linear camera RGB, black level removed, white level at 1.
+
+    A pixel counts towards an estimate when it is unmasked, not clipped, and not black in all three channels.
+    """
+
+    rgb: NDArray[Any]
+    """(height, width, 3) float32 in [0, 1]. Given as uint8 or uint16 it is scaled; negative values become 0."""
+    mask: Bools = field(default=None)  # type: ignore[arg-type]
+    """(height, width), False where a pixel must not count, such as on a colour chart. Default: nowhere."""
+    clipped: Bools = field(default=None)  # type: ignore[arg-type]
+    """(height, width), True where a channel is at the white level. Default: where a channel of `rgb` is 1 or more."""
+    camera: str | None = None
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        rgb = to_float32(check_shape(self.rgb))
+        if not np.isfinite(rgb.max()):  # the maximum of an array with a NaN is NaN
+            raise ImageError("the image holds NaN or infinite values; replace or mask them")
+        if rgb.max() > 1:
+            raise ImageError(f"float pixels must lie in [0, 1], but one is {rgb.max():g}; divide by the white level")
+        if rgb.min() < 0:
+            rgb = np.maximum(rgb, 0)
+        object.__setattr__(self, "rgb", rgb)
+        for name, default in (("mask", np.True_), ("clipped", None)):
+            flags = getattr(self, name)
+            if flags is None:
+                flags = _any_channel(rgb >= 1) if default is None else np.broadcast_to(default, rgb.shape[:2])
+            if flags.shape != rgb.shape[:2] or flags.dtype != np.bool_:
+                raise ImageError(f"{name} must be boolean of shape {rgb.shape[:2]}, not {flags.dtype} {flags.shape}")
+            object.__setattr__(self, name, flags)
+
+    @property
+    def counts(self) -> Bools:
+        """(height, width), True where a pixel counts."""
+        return self.mask & ~self.clipped & _any_channel(self.rgb > 0)
+
+
+def shrink(image: LinearImage | ArrayLike) -> LinearImage:
+    """An image, or an array of linear RGB, area-averaged to `WORKING_PIXELS`; a smaller one keeps its size.
+
+    Each working pixel is the mean of the source pixels under it that are neither masked nor clipped. Where those are
+    less than half, it is flagged like the majority of the rest and holds the mean of all.
+    """
+    if isinstance(image, LinearImage):
+        pixels, white, flagged, mask = image.rgb, 1.0, ~image.mask | image.clipped, image.mask
+    else:
+        pixels = check_shape(image)
+        white, flagged, mask = WHITE_LEVEL.get(pixels.dtype, 1.0), None, None
+    height, width = pixels.shape[:2]
+    scale = (height * width / WORKING_PIXELS) ** 0.5
+    if scale <= 1:
+        return image if isinstance(image, LinearImage) else LinearImage(pixels)
+
+    # Whole cells first, in one pass over the many pixels; then the fraction that is left, on few.
+    cells = _average_cells(pixels, int(scale), white, flagged, mask)
+    size = max(1, round(height / scale)), max(1, round(width / scale))
+    everything = _resize(cells.rgb, size)
+    usable = _resize(cells.usable[..., None], size)
+    unmasked = _resize(cells.unmasked[..., None], size)[..., 0] >= 0.5
+    mean = _resize(cells.rgb * cells.usable[..., None], size) / np.maximum(usable, 1e-6)
+    enough = usable >= 0.5
+    rgb = np.clip(np.where(enough, mean, everything), 0, 1, dtype=np.float32)
+    labels = (image.camera, image.source) if isinstance(image, LinearImage) else (None, None)
+    return LinearImage(rgb, unmasked, unmasked & ~enough[..., 0], *labels)
+
+
+def _any_channel(flags: Bools) -> Bools:
+    return flags[..., 0] | flags[..., 1] | flags[..., 2]  # much faster than a reduction over an axis of three
+
+
+def check_shape(pixels: ArrayLike) -> NDArray[Any]:
+    """The array, if it has the shape (height, width, 3)."""
+    array = np.asarray(pixels)
+    if array.ndim != 3 or array.shape[2] != 3:
+        what = f"{array.shape[2]} channels" if array.ndim == 3 else f"the shape {array.shape}"
+        raise ImageError(f"an image needs linear RGB of shape (height, width, 3); this one has {what}")
+    if array.size == 0:
+        raise ImageError("the image is empty: it has no pixels")
+    return array
+
+
+class _Cells(NamedTuple):
+    rgb: Float32s  # (rows, columns, 3), the mean of the usable pixels, or of all where they are less than half
+    usable: Float32s  # (rows, columns), the fraction of usable pixels, 0 where less than half
+    unmasked: Float32s  # (rows, columns), the fraction of unmasked pixels
+
+
+def _average_cells(
+    pixels: NDArray[Any], side: int, white: float, flagged: Bools | None, mask: Bools | None
+) -> _Cells:
+    """Means over square cells. Only cells that hold a flagged or clipped pixel pay for looking at each pixel."""
+    rows, columns = pixels.shape[0] // side, pixels.shape[1] // side
+    by_row = (rows, side, columns, side)
+    blocks = pixels[: rows * side, : columns * side].reshape(*by_row, 3)
+    flags = None if flagged is None else flagged[: rows * side, : columns * side].reshape(by_row)
+    unmasked = np.ones((rows, columns), np.float32)
+    if mask is not None:
+        unmasked[:] = mask[: rows * side, : columns * side].reshape(by_row).mean(axis=(1, 3))
+
+    exact = np.uint32 if pixels.dtype.kind == "u" else np.float32
+    across = np.tile(np.eye(3, dtype=np.float32), (side, 1))  # (side * 3, 3) sums the pixels of a cell's row
+    rgb = np.empty((rows, columns, 3), np.float32)
+    usable = np.ones((rows, columns), np.float32)
+    for row, block in enumerate(blocks):  # a row of cells at a time stays in the cache
+        sums = block.sum(axis=0, dtype=exact).reshape(columns, -1).astype(np.float32)
+        rgb[row] = sums @ across / (side * side * white)
+        peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
+        if not peaks.max() <= white:  # true of NaN as well
+            raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peaks.max():g}")
+        suspect = np.flatnonzero(peaks >= white if flags is None else flags[row].any(axis=(0, 2)))
+        if suspect.size:
+            cells = block[:, suspect]  # (side, cells, side, 3)
+            if flags is None:
+                good = (cells[..., 0] < white) & (cells[..., 1] < white) & (cells[..., 2] < white)
+            else:
+                good = ~flags[row][:, suspect]
+            fraction = good.mean(axis=(0, 2), dtype=np.float32)
+            enough = fraction >= 0.5
+            usable[row, suspect] = fraction * enough
+            sums = (cells * good[..., None]).sum(axis=0, dtype=exact).reshape(suspect.size, -1).astype(np.float32)
+            means = sums @ across / (np.maximum(fraction, 1e-6)[:, None] * (side * side * white))
+            rgb[row, suspect[enough]] = means[enough]
+    return _Cells(rgb, usable, unmasked)
+
+
+def _resize(array: Float32s, size: tuple[int, int]) -> Float32s:
+    """Exact area average of (height, width, channels) to a smaller size, of any ratio."""
+    for axis, target in enumerate(size):
+        length = array.shape[axis]
+        edges = np.linspace(0, length, target + 1)
+        first = edges[:-1].astype(int)
+        total = np.zeros(())
+        for offset in range(int(np.ceil(length / target)) + 1):
+            overlap = np.minimum(edges[1:], first + offset + 1) - np.maximum(edges[:-1], first + offset)
+            weight = np.maximum(overlap, 0).astype(np.float32).reshape([-1 if i == axis else 1 for i in range(3)])
+            total = total + weight * array.take(np.minimum(first + offset, length - 1), axis=axis)
+        array = (total * np.float32(target / length)).astype(np.float32)
+    return array

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import seeds, textured
+
+from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histogram, read_image
+from c5.color import rgb_to_uv
+from c5.histogram import _erode
+
+BINS = [16, 32, 64, 128]
+
+
+def centroid_uv(masses: np.ndarray, grid: Grid) -> np.ndarray:
+    """The mean log-chroma of a histogram before its square root."""
+    masses = masses / masses.sum()
+    return np.array([masses.sum(axis=0) @ grid.u, masses.sum(axis=1) @ grid.v])
+
+
+@pytest.mark.parametrize("bins", BINS)
+@given(u=st.floats(-2.5, 2.5), v=st.floats(-2.5, 2.5))
+def test_a_single_color_decodes_to_itself(bins: int, u: float, v: float) -> None:
+    grid = Grid(bins)
+    color = np.exp([-u, 0, -v]) / np.exp(2.6)
+    counted = histogram(np.full((4, 5, 3), color), grid)[0].astype(np.float64) ** 2
+    np.testing.assert_allclose(centroid_uv(counted, grid), [u, v], atol=1e-5)
+
+
+def patches(seed: int) -> np.ndarray:
+    """Patches of one color each, textured in brightness alone, with black between them: no color, and no gradient,
+    leaves the histogram when gains move it."""
+    rng = np.random.default_rng(seed)
+    image = rng.uniform(0.5, 1, (24, 30, 1)) * np.kron(rng.uniform(0.1, 0.3, (4, 5, 3)), np.ones((6, 6, 1)))
+    image[::6] = image[:, ::6] = 0
+    return image.astype(np.float32)
+
+
+@pytest.mark.parametrize("bins", BINS)
+@given(seed=seeds, right=st.integers(-3, 3), up=st.integers(-3, 3))
+def test_gains_of_whole_bins_move_the_histogram(bins: int, seed: int, right: int, up: int) -> None:
+    grid = Grid(bins)
+    image = patches(seed)
+    moved = image * np.exp([-right * grid.step, 0, -up * grid.step]) * 0.3
+    expected = np.roll(histogram(image, grid), (up, right), axis=(1, 2))
+    np.testing.assert_allclose(histogram(moved, grid), expected, atol=2e-4)
+
+
+@given(seed=seeds, u=st.floats(-0.5, 0.5), v=st.floats(-0.5, 0.5))
+def test_any_gains_move_the_centroid_by_as_much(seed: int, u: float, v: float) -> None:
+    grid = Grid()
+    image = patches(seed)
+    for before, after in zip(histogram(image, grid), histogram(image * np.exp([-u, 0, -v]) * 0.3, grid), strict=True):
+        shift = centroid_uv(after.astype(np.float64) ** 2, grid) - centroid_uv(before.astype(np.float64) ** 2, grid)
+        np.testing.assert_allclose(shift, [u, v], atol=1e-3)
+
+
+@given(seed=seeds, gain=st.floats(0.1, 1.9))
+def test_exposure_does_not_move_the_histogram(seed: int, gain: float) -> None:
+    np.testing.assert_allclose(histogram(textured(seed) * gain), histogram(textured(seed)), atol=1e-4)
+
+
+@given(seed=seeds, other=seeds)
+def test_masked_pixels_do_not_matter(seed: int, other: int) -> None:
+    rng = np.random.default_rng(seed)
+    image, noise = textured(seed), textured(other)
+    mask = np.ones(image.shape[:2], np.bool_)
+    mask[4:12, 5 : rng.integers(8, 25)] = False
+    changed = np.where(mask[..., None], image, noise)
+    for grid in (Grid(), Grid.published()):
+        np.testing.assert_array_equal(
+            histogram(LinearImage(image, mask), grid), histogram(LinearImage(changed, mask), grid)
+        )
+
+
+def test_black_and_clipped_pixels_do_not_count() -> None:
+    image = textured(3)
+    for value in (0.0, 1.0):
+        changed = image.copy()
+        changed[5:9, 5:9] = value
+        mask = np.ones(image.shape[:2], np.bool_)
+        mask[5:9, 5:9] = False
+        np.testing.assert_array_equal(histogram(changed), histogram(LinearImage(image, mask)))
+    clipped_in_one = image.copy()
+    clipped_in_one[5:9, 5:9, 1] = 1
+    np.testing.assert_array_equal(histogram(clipped_in_one), histogram(LinearImage(image, mask)))
+    published = Grid.published()
+    assert not np.array_equal(histogram(clipped_in_one, published), histogram(LinearImage(image, mask), published))
+
+
+@given(seed=seeds)
+def test_squares_sum_to_one(seed: int) -> None:
+    result = histogram(textured(seed))
+    assert result.dtype == np.float32
+    assert result.shape == (2, 64, 64)
+    np.testing.assert_allclose((result.astype(np.float64) ** 2).sum(axis=(1, 2)), 1, atol=1e-5)
+
+
+@given(seed=seeds)
+def test_mirroring_the_image_changes_nothing(seed: int) -> None:
+    image = textured(seed)
+    np.testing.assert_allclose(histogram(image[::-1, ::-1]), histogram(image), atol=1e-5)
+    np.testing.assert_allclose(histogram(image.transpose(1, 0, 2)), histogram(image), atol=1e-5)
+
+
+def dense(image: np.ndarray, grid: Grid) -> np.ndarray:
+    """Equation 3 term by term, with bilinear shares in place of its Iverson brackets and the weight of the geometry."""
+    result = []
+    padded = np.pad(image, ((1, 1), (1, 1), (0, 0)), mode="symmetric")
+    height, width = image.shape[:2]
+    gradient = np.zeros_like(image)
+    for dy in (0, 1, 2):
+        for dx in (0, 1, 2):
+            gradient += np.abs(padded[dy : dy + height, dx : dx + width] - image) / 8
+    for colors in (image, gradient):
+        u, v = np.moveaxis(rgb_to_uv(colors.reshape(-1, 3)), -1, 0)
+        weight = np.prod(colors.reshape(-1, 3), axis=1) ** (1 / 3)
+        near_u = np.maximum(0, 1 - np.abs(u[:, None] - grid.u) / grid.step)
+        near_v = np.maximum(0, 1 - np.abs(v[:, None] - grid.v) / grid.step)
+        counts = np.einsum("k,ki,kj->ij", weight, near_v, near_u)
+        result.append(np.sqrt(counts / counts.sum()))
+    return np.stack(result)
+
+
+@pytest.mark.parametrize("bins", BINS)
+def test_agrees_with_the_definition(bins: int) -> None:
+    grid = Grid(bins)
+    for seed in range(5):
+        image = textured(seed, 70, 40).astype(np.float64)
+        np.testing.assert_allclose(histogram(image, grid), dense(image, grid), atol=3e-4)
+
+
+def test_many_blocks_are_one_image() -> None:
+    tall = textured(1, 700, 50).astype(np.float64)  # more than one block of rows
+    np.testing.assert_allclose(histogram(tall), dense(tall, Grid()), atol=3e-4)
+
+
+def test_published_geometry_matches_the_golden_histograms(test_data: Path, golden: dict[str, np.ndarray]) -> None:
+    for path, expected in zip(golden["paths"], golden["histograms"], strict=True):
+        image = read_image(test_data / "data" / "ffcc_sample" / "data" / str(path))
+        np.testing.assert_allclose(histogram(image, Grid.published()), expected, atol=1e-4)
+
+
+def test_large_images_are_averaged_first() -> None:
+    image = textured(4, 256, 384)
+    large = np.repeat(np.repeat(image, 3, axis=0), 3, axis=1)
+    np.testing.assert_allclose(histogram(large), histogram(image), atol=1e-5)
+
+
+def test_a_flat_image_has_no_gradient_histogram() -> None:
+    result = histogram(np.full((8, 8, 3), [0.2, 0.4, 0.3]))
+    assert result[0].sum() > 0
+    assert not result[1].any()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_nothing_to_count_is_an_error(value: float) -> None:
+    with pytest.raises(ImageError, match="no pixel counts"):
+        histogram(np.full((8, 8, 3), value))
+
+
+def test_colors_all_out_of_range_are_an_error() -> None:
+    with pytest.raises(ImageError, match="outside"):
+        histogram(np.full((8, 8, 3), [0.5, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("bins", [0, 8, 63, 256])
+def test_bad_bins(bins: int) -> None:
+    with pytest.raises(ParameterError, match="16, 32, 64 or 128"):
+        Grid(bins)
+
+
+def test_grids_know_their_geometry() -> None:
+    assert Grid.published().geometry is Geometry.PUBLISHED
+    assert Grid().v[0] < Grid().v[-1]
+    assert Grid.published().v[0] > Grid.published().v[-1]
+    assert Grid() == Grid(64)
+
+
+def test_erosion_looks_at_all_neighbours() -> None:
+    flags = np.ones((5, 6), np.bool_)
+    flags[2, 3] = False
+    eroded = _erode(flags)
+    assert not eroded[1:4, 2:5].any()
+    assert eroded.sum() == 30 - 9

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import seeds, textured
+
+from c5 import ImageError, LinearImage
+from c5.image import WORKING_PIXELS, shrink
+
+
+def test_integers_are_scaled_and_negatives_cut() -> None:
+    image = LinearImage(np.full((2, 2, 3), 65535, np.uint16))
+    assert image.rgb.dtype == np.float32
+    assert image.clipped.all()
+    assert not image.counts.any()
+    assert LinearImage(np.full((2, 2, 3), -0.1)).rgb.max() == 0
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        (np.zeros((4, 4)), "shape"),
+        (np.zeros((4, 4, 4)), "4 channels"),
+        (np.zeros((0, 4, 3)), "no pixels"),
+        (np.full((4, 4, 3), np.nan), "NaN"),
+        (np.full((4, 4, 3), np.inf), "NaN"),
+        (np.full((4, 4, 3), -np.inf), "NaN"),
+        (np.full((4, 4, 3), 1.5), "white level"),
+        (np.zeros((4, 4, 3), np.int32), "int32"),
+    ],
+)
+def test_bad_pixels_are_named(pixels: np.ndarray, message: str) -> None:
+    with pytest.raises(ImageError, match=message):
+        LinearImage(pixels)
+
+
+def test_bad_flags_are_named() -> None:
+    with pytest.raises(ImageError, match="mask"):
+        LinearImage(np.zeros((4, 4, 3)), np.ones((4, 5), np.bool_))
+    with pytest.raises(ImageError, match="clipped"):
+        LinearImage(np.zeros((4, 4, 3)), clipped=np.ones((4, 4)))  # type: ignore[arg-type]
+
+
+def test_working_size_is_left_alone() -> None:
+    image = LinearImage(textured(0, 256, 384))
+    assert shrink(image) is image
+
+
+@given(height=st.integers(200, 900), width=st.integers(200, 900))
+def test_any_size_comes_out_near_the_working_size(height: int, width: int) -> None:
+    small = shrink(np.full((height, width, 3), [0.25, 0.5, 0.125], np.float32)).rgb
+    pixels = small.shape[0] * small.shape[1]
+    assert pixels <= WORKING_PIXELS * 1.01
+    if height * width > WORKING_PIXELS:
+        assert pixels > WORKING_PIXELS * 0.98
+        assert small.shape[0] / small.shape[1] == pytest.approx(height / width, rel=0.02)
+    np.testing.assert_allclose(small, np.broadcast_to([0.25, 0.5, 0.125], small.shape), rtol=1e-5)
+
+
+@given(seed=seeds)
+def test_the_mean_stays(seed: int) -> None:
+    image = textured(seed, 512, 768)
+    np.testing.assert_allclose(shrink(image).rgb.mean(axis=(0, 1)), image.mean(axis=(0, 1)), rtol=1e-4)
+
+
+def test_arrays_and_images_shrink_alike() -> None:
+    pixels = (textured(5, 700, 900) * 2 * 65535).astype(np.uint16)
+    pixels[100:130, 200:260] = 65535
+    pixels[::50, ::50, 1] = 65535
+    of_array, of_image = shrink(pixels), shrink(LinearImage(pixels))
+    np.testing.assert_allclose(of_array.rgb, of_image.rgb, atol=1e-5)
+    np.testing.assert_array_equal(of_array.clipped, of_image.clipped)
+    assert of_array.clipped.any()
+
+
+def test_clipped_and_masked_pixels_leave_the_average() -> None:
+    pixels = np.full((512, 768, 3), 0.25, np.float32)
+    pixels[::4, ::4] = 1  # hot pixels
+    np.testing.assert_allclose(shrink(pixels).rgb, 0.25, rtol=1e-5)
+    assert shrink(pixels).counts.all()
+    mask = (pixels < 1).all(axis=-1)
+    masked = shrink(LinearImage(np.where(mask[..., None], pixels, 0.75), mask))
+    np.testing.assert_allclose(masked.rgb, 0.25, rtol=1e-5)
+
+
+def test_a_clipped_area_stays_clipped_and_a_masked_one_masked() -> None:
+    pixels = np.full((512, 768, 3), 0.25, np.float32)
+    pixels[:256] = 1
+    small = shrink(pixels)
+    assert small.clipped[:128].all()
+    assert not small.clipped[128:].any()
+    mask = np.ones((512, 768), np.bool_)
+    mask[:, :384] = False
+    small = shrink(LinearImage(np.full((512, 768, 3), 0.25), mask, camera="a", source="b"))
+    assert not small.mask[:, :192].any()
+    assert small.mask[:, 192:].all()
+    assert not small.clipped.any()
+    assert (small.camera, small.source) == ("a", "b")
+
+
+@pytest.mark.parametrize("value", [np.nan, 2.0])
+def test_bad_pixels_in_large_arrays_are_named(value: float) -> None:
+    pixels = np.full((600, 800, 3), 0.5, np.float32)
+    pixels[300, 400, 1] = value
+    with pytest.raises(ImageError, match=r"\[0, 1\]"):
+        shrink(pixels)
