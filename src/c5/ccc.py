@@ -1,0 +1,92 @@
+"""Convolutional color constancy: a filtered histogram to an illuminant (Eqs. 4 to 7).
+
+This is the tiny model that C5 emits for each query. It is written again in torch for training; a test holds the two
+together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from c5.color import Float32s, Float64s, gains, rgb_to_uv, uv_to_rgb
+from c5.errors import ParameterError
+from c5.histogram import Geometry, Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What is known about the light of one image."""
+
+    illuminant: Float64s
+    """(3,) unit RGB."""
+    heat_map: Float32s | None = None
+    """(bins, bins), P of Eq. 4: how likely each illuminant on the grid is; sums to 1. None for classical methods."""
+    uncertainty: float | None = None
+    """Degrees: the mean angle between the illuminant and those of the heat map. None without a heat map."""
+
+    @cached_property
+    def gains(self) -> Float64s:
+        """(3,) white-balance multipliers, green = 1."""
+        return gains(self.illuminant)
+
+    @cached_property
+    def uv(self) -> Float64s:
+        """(2,) log-chroma of the illuminant, in nats."""
+        return rgb_to_uv(self.illuminant)
+
+
+def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
+    """The sum of the (2, n, n) histograms, each convolved with its filter, as (n, n); beyond the edges all is zero.
+
+    Bin (n/2, n/2) of a filter is its origin: a filter that is 1 there and 0 elsewhere changes nothing.
+    """
+    n = histograms.shape[-1]
+    total = (np.fft.rfft2(histograms, s=(2 * n, 2 * n)) * np.fft.rfft2(filters, s=(2 * n, 2 * n))).sum(axis=0)
+    window = slice(n // 2, n // 2 + n)
+    return np.fft.irfft2(total, s=(2 * n, 2 * n))[window, window].astype(np.float32)
+
+
+def convolve_wrapped(histograms: Float32s, filters: Float32s) -> Float32s:
+    """The same on a torus, with bin (0, 0) as the origin of a filter: what the published models were trained with."""
+    total = (np.fft.rfft2(histograms) * np.fft.rfft2(filters)).sum(axis=0)
+    return np.fft.irfft2(total, s=histograms.shape[-2:]).astype(np.float32)
+
+
+def locate(
+    histograms: Float32s, filters: Float32s, bias: Float32s, gain: Float32s | None = None, grid: Grid = Grid()
+) -> Estimate:
+    """The illuminant that filters F, bias B and gain G find in a pair of histograms: softmax(B + G * sum(N * F)).
+
+    `histograms` and `filters` are (2, bins, bins), `bias` and `gain` (bins, bins).
+    """
+    n = grid.bins
+    for name, array, shape in (
+        ("histograms", histograms, (2, n, n)),
+        ("filters", filters, (2, n, n)),
+        ("bias", bias, (n, n)),
+        ("gain", gain, (n, n)),
+    ):
+        if array is not None and array.shape != shape:
+            raise ParameterError(f"{name} must have the shape {shape} on a grid of {n} bins, not {array.shape}")
+    published = grid.geometry is Geometry.PUBLISHED
+    scores = (convolve_wrapped if published else convolve)(histograms, filters)
+    if gain is not None:
+        scores = scores * gain
+    scores = scores + bias
+    if published:
+        scores = np.clip(scores, -100, 100)
+    heat = np.exp(scores - scores.max(), dtype=np.float64)
+    heat /= heat.sum()
+    illuminant = uv_to_rgb([heat.sum(axis=0) @ grid.u, heat.sum(axis=1) @ grid.v])
+    cosines = np.clip(_illuminants(grid) @ illuminant, -1, 1)
+    spread = float(np.degrees((np.arccos(cosines) * heat).sum()))
+    return Estimate(illuminant, heat.astype(np.float32), spread)
+
+
+@lru_cache(maxsize=8)
+def _illuminants(grid: Grid) -> Float64s:
+    """(bins, bins, 3) the illuminant of each bin."""
+    return uv_to_rgb(np.stack(np.meshgrid(grid.u, grid.v), axis=-1))

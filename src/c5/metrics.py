@@ -1,0 +1,62 @@
+"""Statistics of angular errors, as the field reports them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.errors import ParameterError
+
+
+class Statistics(NamedTuple):
+    """Degrees, over a set of images."""
+
+    mean: float
+    median: float
+    trimean: float
+    """(Q1 + 2 Q2 + Q3) / 4."""
+    best_25: float
+    """The mean of the lowest quarter of the errors (rounded up to whole images)."""
+    worst_25: float
+    worst_5: float
+    maximum: float
+
+
+class RepeatedStatistics(NamedTuple):
+    """Statistics of repeats with other additional images."""
+
+    mean: Statistics
+    deviation: Statistics
+    """The standard deviation of each statistic over the repeats (population, not sample)."""
+
+
+def summarize(errors: ArrayLike) -> Statistics:
+    """Statistics of the errors of one run, one number an image, in degrees."""
+    ordered = np.sort(np.asarray(errors, dtype=np.float64), axis=None)
+    if ordered.size == 0:
+        raise ParameterError("there are no errors to summarize")
+    if not np.isfinite(ordered).all():
+        raise ParameterError("some errors are NaN or infinite; every image needs a finite estimate")
+    q1, q2, q3 = np.quantile(ordered, [0.25, 0.5, 0.75])
+    quarter = -(-ordered.size // 4)
+    twentieth = -(-ordered.size // 20)
+    return Statistics(
+        mean=float(ordered.mean()),
+        median=float(q2),
+        trimean=float((q1 + 2 * q2 + q3) / 4),
+        best_25=float(ordered[:quarter].mean()),
+        worst_25=float(ordered[-quarter:].mean()),
+        worst_5=float(ordered[-twentieth:].mean()),
+        maximum=float(ordered[-1]),
+    )
+
+
+def summarize_repeats(errors: ArrayLike) -> RepeatedStatistics:
+    """Mean and standard deviation of each statistic over repeats; `errors` is (repeats, images)."""
+    array = np.asarray(errors, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] == 0:
+        raise ParameterError(f"repeats need errors of shape (repeats, images), not {array.shape}")
+    table = np.array([summarize(run) for run in array])
+    return RepeatedStatistics(Statistics(*table.mean(axis=0).tolist()), Statistics(*table.std(axis=0).tolist()))
