@@ -2,24 +2,41 @@
 
 from c5.ccc import Estimate
 from c5.color import angular_error, reproduction_error, white_balance
-from c5.errors import C5Error, ImageError, NotLinearError, ParameterError, ReadError, WriteError
+from c5.errors import (
+    C5Error,
+    DataError,
+    ImageError,
+    ModelFileError,
+    NotLinearError,
+    ParameterError,
+    ProfileError,
+    ReadError,
+    WriteError,
+)
+from c5.estimator import Model, Profile, load_model
 from c5.histogram import Geometry, Grid, histogram
 from c5.image import LinearImage
 from c5.readers import read_image
 
 __all__ = [
     "C5Error",
+    "DataError",
     "Estimate",
     "Geometry",
     "Grid",
     "ImageError",
     "LinearImage",
+    "Model",
+    "ModelFileError",
     "NotLinearError",
     "ParameterError",
+    "Profile",
+    "ProfileError",
     "ReadError",
     "WriteError",
     "angular_error",
     "histogram",
+    "load_model",
     "read_image",
     "reproduction_error",
     "white_balance",

@@ -23,3 +23,15 @@ class NotLinearError(ReadError):
 
 class WriteError(C5Error):
     """A result could not be written."""
+
+
+class ModelFileError(C5Error):
+    """A model file is damaged, foreign, or newer than this version of the package."""
+
+
+class ProfileError(C5Error):
+    """A camera profile is damaged, or does not belong to the model it is used with."""
+
+
+class DataError(C5Error):
+    """A dataset is incomplete or its files do not fit together."""

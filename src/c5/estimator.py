@@ -1,0 +1,223 @@
+"""A model that can be used: calibrate it to a camera once, then ask it for the light of each image."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.ccc import Estimate, locate
+from c5.color import Float32s
+from c5.errors import ModelFileError, ParameterError, ProfileError
+from c5.files import write_file
+from c5.histogram import Grid, histogram
+from c5.image import LinearImage
+from c5.model_file import UNPACKING_ERRORS, ModelFile, read_model
+from c5.readers import read_image
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
+"""A `LinearImage`, an array of linear RGB, or the path of an image file."""
+
+PROFILE_FORMAT = "c5-profile"
+PROFILE_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a model has learnt about a camera from a roll of its images. It holds no picture."""
+
+    model: str
+    """The identity of the model that made it, the only one that can use it."""
+    features: tuple[NDArray[Any], ...]
+    """Profile models: pooled features at each level, float16. Separate models: the roll's histograms, float32."""
+    n_images: int
+    camera: str | None = None
+
+    def save(self, path: str | Path) -> Path:
+        """Write the profile, whole or not at all; it takes tens of kilobytes."""
+        description = {
+            "format": PROFILE_FORMAT,
+            "version": PROFILE_VERSION,
+            "model": self.model,
+            "n_images": self.n_images,
+            "camera": self.camera,
+        }
+        buffer = io.BytesIO()
+        arrays = {f"level_{level}": features for level, features in enumerate(self.features)}
+        np.savez_compressed(buffer, allow_pickle=False, profile=json.dumps(description), **arrays)
+        return write_file(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Profile:
+        path = Path(path)
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+                description = json.loads(str(file["profile"]))
+                if description["format"] != PROFILE_FORMAT:
+                    raise ProfileError(f"{path}: not a camera profile")
+                if description["version"] > PROFILE_VERSION:
+                    raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
+                features = tuple(file[f"level_{level}"] for level in range(len(file.files) - 1))
+                return cls(description["model"], features, int(description["n_images"]), description["camera"])
+        except FileNotFoundError:
+            raise ProfileError(f"{path}: no such file; make one with c5 calibrate") from None
+        except (*UNPACKING_ERRORS, TypeError, AttributeError) as error:
+            raise ProfileError(f"{path}: damaged or not a camera profile; make it again with c5 calibrate") from error
+
+
+class Model:
+    """A network ready to run, and nothing else in memory. Made by `load_model`."""
+
+    def __init__(self, file: ModelFile, threads: int = 1) -> None:
+        if threads < 1:
+            raise ParameterError(f"threads must be at least 1, not {threads}")
+        self.file = file
+        self.threads = threads
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def grid(self) -> Grid:
+        return self.file.grid
+
+    @property
+    def identity(self) -> str:
+        return self.file.identity
+
+    def calibrate(self, images: Iterable[ImageLike], camera: str | None = None) -> Profile:
+        """A profile of the camera that took these images: any number, unlabelled, as varied as possible."""
+        opened = (_open(image) for image in images)
+        cameras: set[str] = set() if camera is None else {camera}
+        histograms = []
+        for image in opened:
+            if image.camera is not None:
+                cameras.add(image.camera)
+            if len(cameras) > 1:
+                raise ProfileError(f"a roll must come from one camera, not from {' and '.join(sorted(cameras))}")
+            histograms.append(histogram(image, self.grid))
+        return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
+
+    def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
+        """The same from histograms (2, bins, bins) on the model's grid, as `c5.histogram` makes them."""
+        if self.file.kind == "separate":
+            features: tuple[NDArray[Any], ...] = ()
+            if len(histograms) >= self.file.n_images:
+                raise ProfileError(
+                    f"the model {self.name} takes at most {self.file.n_images - 1} additional images, not "
+                    f"{len(histograms)}; choose some"
+                )
+            if len(histograms):
+                features = (np.stack(histograms),)
+            return Profile(self.identity, features, len(histograms), camera)
+        # Image by image, so that the features of one never depend on its neighbours; rounded before they are kept, so
+        # that a saved profile is the same profile.
+        pooled: list[Float32s] = [np.full(shape, -np.inf, np.float32) for shape in self._profile_shapes]
+        for one in histograms:
+            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": one[None]})):
+                np.maximum(pooled[level], features_of_one, out=pooled[level])
+        if not len(histograms):
+            pooled = [np.zeros_like(level) for level in pooled]
+        return Profile(self.identity, tuple(level.astype(np.float16) for level in pooled), len(histograms), camera)
+
+    def estimate(self, image: ImageLike, profile: Profile | None = None) -> Estimate:
+        """The light of one image, with the profile of its camera, or from the image alone."""
+        return self.estimate_histogram(histogram(_open(image), self.grid), profile)
+
+    def estimate_many(self, images: Iterable[ImageLike], profile: Profile | None = None) -> list[Estimate]:
+        """The light of each image, all from one camera."""
+        return [self.estimate(image, profile) for image in images]
+
+    def estimate_histogram(self, histograms: Float32s, profile: Profile | None = None) -> Estimate:
+        """The same from the (2, bins, bins) histograms of an image."""
+        emitted = self.emit(histograms, profile)
+        return locate(histograms, *emitted, grid=self.grid)
+
+    def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
+        """The CCC model for one image: filters F (2, n, n), bias B (n, n), gain G (n, n) or None."""
+        if profile is None:
+            profile = self._no_roll
+        elif profile.model != self.identity:
+            raise ProfileError(
+                f"the profile belongs to the model {profile.model}, not to {self.name} ({self.identity}); "
+                "calibrate again with this model"
+            )
+        if self.file.kind == "separate":
+            # Slots that are left over repeat the roll; without a roll, the image itself.
+            roll = profile.features[0] if profile.features else histograms[None]
+            slots = np.arange(self.file.n_images - 1) % len(roll)
+            inputs = {"query": histograms[None], "roll": roll[slots][None]}
+        else:
+            inputs = {"query": histograms[None]}
+            inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
+        filters, bias, *gain = self._query.run(None, inputs)
+        return filters[0], bias[0], gain[0][0] if gain else None
+
+    @cached_property
+    def _roll(self) -> InferenceSession:
+        return self._session("roll")
+
+    @cached_property
+    def _query(self) -> InferenceSession:
+        return self._session("query")
+
+    @cached_property
+    def _profile_shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(output.shape) for output in self._roll.get_outputs()]
+
+    @cached_property
+    def _no_roll(self) -> Profile:
+        return self.calibrate_histograms([])
+
+    def _session(self, graph: str) -> InferenceSession:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        try:
+            return onnxruntime.InferenceSession(self.file.graphs[graph], options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's exceptions share no base class
+            raise ModelFileError(f"the model {self.name} cannot be run here: {str(error).splitlines()[0]}") from error
+
+
+def _open(image: ImageLike) -> LinearImage:
+    if isinstance(image, LinearImage):
+        return image
+    return read_image(image) if isinstance(image, str | Path) else LinearImage(image)
+
+
+def model_names() -> list[str]:
+    """The models that come with the package."""
+    return sorted(Path(entry.name).stem for entry in _bundled().iterdir() if entry.name.endswith(".c5"))
+
+
+def load_model(name_or_path: str | Path | None = None, *, threads: int = 1) -> Model:
+    """The model that comes with the package, another by its name, or one from a file.
+
+    `threads` is how many threads one call may use.
+    """
+    name = str(name_or_path or "default")
+    if name in model_names():
+        with resources.as_file(_bundled() / f"{name}.c5") as path:
+            return Model(read_model(path), threads)
+    if name_or_path is None or not (Path(name).suffix or Path(name).exists()):
+        raise ModelFileError(f"no model is called {name!r}; there are {', '.join(model_names())}, or give a .c5 file")
+    return Model(read_model(name), threads)
+
+
+def _bundled() -> Any:
+    return resources.files("c5") / "models"

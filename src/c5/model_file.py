@@ -1,0 +1,144 @@
+"""The .c5 model file: a zip of a description in JSON and graphs in ONNX. docs/model-file.md specifies it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from c5.errors import ModelFileError, ParameterError
+from c5.files import write_file
+from c5.histogram import Geometry, Grid
+
+FORMAT = "c5-model"
+VERSION = 1
+MAX_BYTES = 64 * 2**20
+"""No part of a model file unpacks to more than this."""
+
+UNPACKING_ERRORS = (
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the standard library raises on a damaged zip file."""
+
+GRAPHS = {"profile": ("roll", "query"), "separate": ("query",)}
+"""The graphs each kind of model has."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds."""
+
+    name: str
+    kind: str
+    """`profile` or `separate`: how the model takes the roll."""
+    grid: Grid
+    n_images: int
+    """The paper's m in training, query included; a `separate` model takes exactly so many."""
+    graphs: Mapping[str, bytes]
+    """ONNX: `roll` (an image's histograms to its features) and `query` (histograms and features to F, B and G)."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Data, cameras, configuration, seed: what made the model."""
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    """Measured errors in degrees, by protocol."""
+    licence: str = "Apache-2.0"
+
+    def __post_init__(self) -> None:
+        if self.kind not in GRAPHS or set(self.graphs) != set(GRAPHS[self.kind]):
+            raise ParameterError(f"a model of kind {self.kind!r} cannot have the graphs {sorted(self.graphs)}")
+
+    @property
+    def identity(self) -> str:
+        """Sixteen hexadecimal digits that tell this network from any other; profiles carry them."""
+        digest = hashlib.sha256()
+        for name in sorted(self.graphs):
+            digest.update(name.encode() + b"\0" + self.graphs[name])
+        return digest.hexdigest()[:16]
+
+
+def write_model(path: str | Path, model: ModelFile) -> Path:
+    """Write a model file, whole or not at all."""
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": model.name,
+        "kind": model.kind,
+        "grid": {"bins": model.grid.bins, "limit": model.grid.limit, "geometry": model.grid.geometry.value},
+        "n_images": model.n_images,
+        "graphs": {name: hashlib.sha256(data).hexdigest() for name, data in model.graphs.items()},
+        "training": model.training,
+        "errors": model.errors,
+        "licence": model.licence,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        # A fixed date, so that equal models are equal files.
+        parts = {"model.json": json.dumps(description, indent=1).encode()}
+        parts |= {f"{name}.onnx": data for name, data in model.graphs.items()}
+        for name, data in parts.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+    return write_file(path, buffer.getvalue())
+
+
+def read_model(path: str | Path) -> ModelFile:
+    """Read a model file and check every byte of it."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if not data.startswith(b"PK"):
+        raise ModelFileError(f"{path}: not a C5 model file; `c5 convert` makes one of a published .pth file")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = {info.filename: _unpack(archive, info) for info in archive.infolist()}
+        description = json.loads(parts["model.json"])
+    except UNPACKING_ERRORS as error:
+        raise ModelFileError(f"{path}: damaged, cut short, or not a C5 model file ({error}); get it again") from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: a zip file, but not a C5 model file")
+    if not isinstance(description.get("version"), int) or description["version"] > VERSION:
+        raise ModelFileError(
+            f"{path}: made for a newer version of c5-awb (format {description.get('version')}, this one reads up to "
+            f"{VERSION}); run pip install --upgrade c5-awb"
+        )
+    try:
+        graphs = {name: parts[f"{name}.onnx"] for name in description["graphs"]}
+        for name, digest in description["graphs"].items():
+            if hashlib.sha256(graphs[name]).hexdigest() != digest:
+                raise ModelFileError(f"{path}: damaged: the graph {name!r} is not the one described; get it again")
+        grid = description["grid"]
+        return ModelFile(
+            name=str(description["name"]),
+            kind=description["kind"],
+            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"])),
+            n_images=int(description["n_images"]),
+            graphs=graphs,
+            training=description["training"],
+            errors=description["errors"],
+            licence=str(description["licence"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    if info.file_size > MAX_BYTES:
+        raise ValueError(f"{info.filename} would unpack to {info.file_size} bytes")
+    return archive.read(info)

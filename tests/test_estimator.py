@@ -1,0 +1,145 @@
+"""The bundled model and its profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+from hypothesis import given
+from laws import seeds, textured
+
+import c5
+from c5 import ImageError, LinearImage, ParameterError, Profile, ProfileError, angular_error
+from c5.datasets import read_ffcc
+from c5.demo import Photo, VirtualCamera, render_roll
+from c5.estimator import Model
+from c5.model_file import write_model
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return c5.load_model()
+
+
+@pytest.fixture(scope="module")
+def roll() -> list[Photo]:
+    rng = np.random.default_rng(21)
+    return render_roll(VirtualCamera.random(rng), 6, rng, (96, 144))
+
+
+def test_the_bundled_model_is_small_and_says_where_it_comes_from(model: Model, tmp_path: Path) -> None:
+    assert write_model(tmp_path / "m.c5", model.file).stat().st_size <= 1_050_000
+    assert model.file.licence == "Apache-2.0"
+    assert len(model.file.training["cameras"]) == 10
+    assert model.file.errors
+
+
+def test_arrays_paths_and_images_are_one(model: Model, roll: list[Photo], tmp_path: Path) -> None:
+    pixels = np.rint(np.where(roll[0].image.mask[..., None], roll[0].image.rgb, 0) * 65535).astype(np.uint16)
+    path = tmp_path / "a.png"
+    path.write_bytes(imagecodecs.png_encode(pixels))
+    profile = model.calibrate(photo.image for photo in roll)
+    found = [model.estimate(image, profile) for image in (pixels, str(path), path, LinearImage(pixels))]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.illuminant, found[0].illuminant)
+    (many,) = model.estimate_many([path], profile)
+    np.testing.assert_array_equal(many.illuminant, found[0].illuminant)
+
+
+def test_profiles_survive_their_file(model: Model, roll: list[Photo], tmp_path: Path) -> None:
+    profile = model.calibrate(photo.image for photo in roll)
+    path = profile.save(tmp_path / "camera.c5profile")
+    again = Profile.load(path)
+    assert path.stat().st_size <= 100_000
+    assert (again.model, again.n_images, again.camera) == (model.identity, 6, roll[0].image.camera)
+    np.testing.assert_array_equal(
+        model.estimate(roll[0].image, again).illuminant, model.estimate(roll[0].image, profile).illuminant
+    )
+
+
+def test_profiles_of_other_models_are_refused(model: Model, roll: list[Photo]) -> None:
+    profile = model.calibrate([roll[0].image])
+    with pytest.raises(ProfileError, match="calibrate again"):
+        model.estimate(roll[0].image, Profile("0123456789abcdef", profile.features, 1))
+
+
+def test_damaged_profiles(model: Model, roll: list[Photo], tmp_path: Path) -> None:
+    path = model.calibrate([roll[0].image]).save(tmp_path / "p.c5profile")
+    data = path.read_bytes()
+    for keep in range(0, len(data), len(data) // 20):
+        path.write_bytes(data[:keep])
+        with pytest.raises(ProfileError, match="c5 calibrate"):
+            Profile.load(path)
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ProfileError, match="not a camera profile"):
+        Profile.load(tmp_path / "other.npz")
+    with pytest.raises(ProfileError, match="no such file"):
+        Profile.load(tmp_path / "none")
+
+
+def test_a_roll_of_two_cameras_is_refused(model: Model, roll: list[Photo]) -> None:
+    other = LinearImage(roll[1].image.rgb, camera="Another")
+    with pytest.raises(ProfileError, match="one camera"):
+        model.calibrate([roll[0].image, other])
+
+
+def test_no_roll_and_an_empty_roll_are_one(model: Model, roll: list[Photo]) -> None:
+    alone, empty = model.estimate(roll[0].image), model.estimate(roll[0].image, model.calibrate([]))
+    np.testing.assert_array_equal(alone.illuminant, empty.illuminant)
+
+
+@given(seed=seeds)
+def test_exposure_and_masked_pixels_do_not_matter(model: Model, seed: int) -> None:
+    image = textured(seed)
+    base = model.estimate(image).illuminant
+    assert angular_error(model.estimate(image * np.float32(0.5)).illuminant, base) < 0.02
+    mask = np.ones(image.shape[:2], np.bool_)
+    mask[:5, :7] = False
+    changed = np.where(mask[..., None], image, 1 - image)
+    np.testing.assert_array_equal(
+        model.estimate(LinearImage(image, mask)).illuminant, model.estimate(LinearImage(changed, mask)).illuminant
+    )
+
+
+def test_unusable_images_are_errors(model: Model) -> None:
+    for bad in (np.zeros((20, 30, 3)), np.ones((20, 30, 3)), np.full((20, 30, 3), np.nan), np.zeros((20, 30))):
+        with pytest.raises(ImageError):
+            model.estimate(bad)
+    with pytest.raises(ParameterError):
+        model.estimate_histogram(np.zeros((3, 64, 64), np.float32))
+
+
+def test_threads_do_not_change_the_answer(roll: list[Photo]) -> None:
+    one, two = (c5.load_model(threads=n).estimate(roll[2].image).illuminant for n in (1, 2))
+    assert angular_error(one, two) < 1e-3
+
+
+def test_better_than_any_classical_method_on_rendered_cameras(model: Model) -> None:
+    """Cameras nobody trained on: rendered ones."""
+    from c5.classical import METHODS
+
+    rng = np.random.default_rng(77)
+    errors: list[float] = []
+    classical: dict[str, list[float]] = {name: [] for name in METHODS}
+    for _ in range(5):
+        photos = render_roll(VirtualCamera.random(rng), 10, rng, (96, 144))
+        profile = model.calibrate(photo.image for photo in photos)
+        for photo in photos:
+            errors.append(float(angular_error(model.estimate(photo.image, profile).illuminant, photo.illuminant)))
+            for name, method in METHODS.items():
+                classical[name].append(float(angular_error(method(photo.image), photo.illuminant)))
+    assert np.mean(errors) < min(np.mean(values) for values in classical.values())
+
+
+def test_real_images(model: Model, test_data: Path) -> None:
+    """The bundled model has seen these images, so this checks the chain, not the method."""
+    samples = read_ffcc(test_data / "data" / "ffcc_sample")
+    errors = []
+    for camera in sorted({sample.camera for sample in samples}):
+        own = [sample for sample in samples if sample.camera == camera]
+        profile = model.calibrate(sample.read() for sample in own)
+        errors += [float(angular_error(model.estimate(s.read(), profile).illuminant, s.illuminant)) for s in own]
+    assert len(errors) == 100
+    assert np.mean(errors) < 2.0
