@@ -1,0 +1,66 @@
+"""What `c5 train` does around the training itself: reading the data, showing progress, resuming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from c5.datasets import Sample, read_ffcc
+from c5.errors import ParameterError
+from c5.training.data import load_samples
+from c5.training.loop import default_device
+from c5.training.run import Plan, train
+
+
+def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Console) -> None:
+    """Start a run in a folder, or go on with the one there where there is no new plan."""
+    if plan is None:
+        plan = Plan.load(folder)
+    elif (folder / "checkpoint.pt").exists():
+        raise ParameterError(f"{folder} holds a run already: go on with c5 train --resume {folder}, or choose another")
+    photographs = [sample for data in plan.data for sample in read_ffcc(data)]
+    plan.save(folder)
+    board = _board(folder) if tensorboard else None
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+
+        def track(samples: Sequence[Sample]) -> Iterable[Sample]:
+            return progress.track(samples, description="histograms")
+
+        samples = load_samples(photographs, plan.config.network.grid, track)
+        console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
+        task = progress.add_task("training", total=plan.config.epochs)
+        try:
+            for done in train(plan, samples, folder, board=board):
+                text = f"training: loss {done.epoch.loss:.2f}, error {done.epoch.error:.2f}°"
+                if done.validation is not None:
+                    console.print(
+                        f"epoch {done.epoch.number}: held-out cameras mean {done.validation.mean:.2f}°, "
+                        f"median {done.validation.median:.2f}°"
+                    )
+                progress.update(task, completed=done.epoch.number, description=text)
+        except KeyboardInterrupt:
+            progress.stop()
+            console.print(f"stopped; go on with: c5 train --resume {folder}", markup=False)
+            raise
+        finally:
+            if board is not None:
+                board.close()  # type: ignore[attr-defined]
+    console.print(f"model written: {folder / 'model.c5'}", markup=False)
+
+
+def _board(folder: Path) -> object:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ParameterError("--tensorboard needs it: run pip install 'c5-awb[train]'") from None
+    return SummaryWriter(str(folder / "tensorboard"))

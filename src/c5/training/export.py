@@ -1,0 +1,124 @@
+"""A trained network to a model file, checked against torch before it is written."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from c5.color import angular_error
+from c5.errors import C5Error
+from c5.estimator import Model
+from c5.model_file import ModelFile, write_model
+from c5.training.ccc import Locator
+from c5.training.network import Network, ProfileNetwork, SeparateNetwork
+
+
+class ExportError(C5Error):
+    """The exported graphs do not do what the network does."""
+
+
+class _Roll(nn.Module):
+    def __init__(self, network: ProfileNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, histograms: Tensor) -> list[Tensor]:
+        return self.network.encode(histograms)
+
+
+class _Query(nn.Module):
+    def __init__(self, network: ProfileNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, query: Tensor, *profile: Tensor) -> list[Tensor]:
+        return [maps for maps in self.network.emit(query, list(profile)) if maps is not None]
+
+
+class _Separate(nn.Module):
+    def __init__(self, network: SeparateNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, query: Tensor, roll: Tensor) -> list[Tensor]:
+        return [maps for maps in self.network(query, roll) if maps is not None]
+
+
+def export_model(
+    network: Network,
+    path: str | Path,
+    *,
+    name: str,
+    training: Mapping[str, Any],
+    errors: Mapping[str, Any] | None = None,
+    licence: str = "Apache-2.0",
+) -> ModelFile:
+    """Write a network as a .c5 file, after a check that it gives the same illuminants there as here."""
+    network = network.cpu().eval()
+    config = network.config
+    n = config.bins
+    outputs = ["filters", "bias", *(["gain"] if config.gain else [])]
+    query = torch.zeros(1, 2, n, n)
+    if isinstance(network, ProfileNetwork):
+        with torch.no_grad():
+            profile = network.encode(query)
+        names = [f"profile_{level}" for level in range(len(profile))]
+        graphs = {
+            "roll": _to_onnx(_Roll(network), [query], ["histograms"], names),
+            "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
+        }
+    else:
+        roll = torch.zeros(1, config.n_images - 1, 2, n, n)
+        graphs = {"query": _to_onnx(_Separate(network), [query, roll], ["query", "roll"], outputs)}
+    file = ModelFile(
+        name=name,
+        kind=config.kind.value,
+        grid=config.grid,
+        n_images=config.n_images,
+        graphs=graphs,
+        training=dict(training),
+        errors=dict(errors or {}),
+        licence=licence,
+    )
+    check_export(network, file)
+    write_model(path, file)
+    return file
+
+
+def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02) -> None:
+    """Random histograms through torch and through the file must give the same light."""
+    config, model = network.config, Model(file)
+    rng = np.random.default_rng(0)
+    count = 3 if isinstance(network, ProfileNetwork) else config.n_images - 1
+    masses = rng.random((1 + count, 2, config.bins, config.bins)) ** 40
+    histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
+    estimate = model.estimate_histogram(histograms[0], model.calibrate_histograms(list(histograms[1:])))
+    with torch.no_grad():
+        query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
+        expected = Locator(config.grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
+    difference = angular_error(estimate.illuminant, expected)
+    if not difference < tolerance_deg:
+        raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")
+
+
+def _to_onnx(module: nn.Module, inputs: Sequence[Tensor], names: list[str], outputs: list[str]) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(),
+            tuple(inputs),
+            buffer,  # type: ignore[arg-type]
+            input_names=names,
+            output_names=outputs,
+            opset_version=17,
+            dynamo=False,
+        )
+    return buffer.getvalue()

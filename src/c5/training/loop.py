@@ -1,0 +1,213 @@
+"""The training loop: the data on the device, the step captured as a CUDA graph where there is one, checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from c5.color import Float64s
+from c5.errors import C5Error
+from c5.histogram import Geometry
+from c5.training.ccc import Locator
+from c5.training.config import TrainConfig
+from c5.training.losses import angular_error, smoothness
+from c5.training.network import Network, build_network
+from c5.training.samples import Samples, draw_epoch
+
+
+class TrainingError(C5Error):
+    """Training cannot go on; the last checkpoint is good."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one pass over the data came to."""
+
+    number: int  # from 1
+    loss: float
+    error: float  # mean angular error on the training images, degrees, with the weights as they moved
+
+
+def default_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Trainer:
+    """One run: the network, its optimiser, and the data on the device."""
+
+    def __init__(self, config: TrainConfig, samples: Samples, device: torch.device | None = None) -> None:
+        self.config = config
+        self.samples = samples
+        self.device = device or default_device()
+        self.epoch = 0
+        self.history: list[Epoch] = []
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            network = build_network(config.network)
+        # Channels last is the layout of the fast convolutions; any other is converted back and forth.
+        self.network: Network = network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.locator = Locator(config.network.grid).to(self.device)
+        cuda = self.device.type == "cuda"
+        torch.backends.cudnn.deterministic = True
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(),
+            lr=torch.tensor(config.learning_rate, device=self.device) if cuda else config.learning_rate,
+            weight_decay=config.weight_decay,
+            capturable=cuda,
+            fused=cuda,  # one kernel instead of hundreds
+        )
+        pad = config.shift
+        self.histograms = functional.pad(torch.as_tensor(samples.histograms), (pad, pad, pad, pad)).to(self.device)
+        self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=self.device)
+        self.totals = torch.zeros(2, device=self.device)  # loss, angular error
+        self.steps: dict[int, Callable[..., None]] = {}
+
+    def run(self) -> Iterator[Epoch]:
+        """Train to the end, giving each epoch as it is done."""
+        while self.epoch < self.config.epochs:
+            yield self.run_epoch()
+
+    def run_epoch(self) -> Epoch:
+        config = self.config
+        stages = config.batch_sizes
+        batch = min(stages[self.epoch * len(stages) // config.epochs], len(self.samples))
+        # Everything random in an epoch comes from the seed and its number, so that a resumed run is the same run.
+        draws = draw_epoch(self.samples.cameras, config, batch, np.random.default_rng([config.seed, self.epoch]))
+        self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
+        self.network.train()
+        self.totals.zero_()
+        on_device = [torch.as_tensor(array).to(self.device) for array in draws]
+        if batch not in self.steps:
+            self.steps[batch] = self._make_step(batch)
+        step = self.steps[batch]
+        count = len(draws.query)
+        for index in range(count):
+            step(*(array[index] for array in on_device))
+        loss, error = (self.totals / count).tolist()
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} in epoch {self.epoch + 1}; lower the learning rate "
+                f"({config.learning_rate:g}) and resume from the last checkpoint"
+            )
+        self.epoch += 1
+        self.history.append(Epoch(self.epoch, loss, error))
+        return self.history[-1]
+
+    def load_state(self, epoch: int, network: Mapping[str, Any], optimizer: dict[str, Any]) -> None:
+        """Go on from where a checkpoint was taken."""
+        self.network.load_state_dict(network)
+        self.optimizer.load_state_dict(optimizer)
+        self.epoch = epoch
+
+    def _set_learning_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _step(self, query: Tensor, roll: Tensor, shift: Tensor, present: Tensor) -> None:
+        config = self.config
+        histograms = self._moved(torch.cat([query[:, None], roll], dim=1), shift)
+        truth = self._moved_light(query, shift)
+        emitted = self.network(histograms[:, 0], histograms[:, 1:], present)
+        located = self.locator(emitted, histograms[:, 0])
+        error = angular_error(located.illuminant, truth).mean()
+        loss = error + smoothness(emitted, config.smooth_filters, config.smooth_bias)
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.totals += torch.stack([loss.detach(), error.detach()])
+
+    def _moved(self, index: Tensor, shift: Tensor) -> Tensor:
+        """Histograms (batch, images, 2, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
+        n = self.config.network.bins
+        line = torch.arange(n, device=self.device) + self.config.shift
+        rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)
+        channel = torch.arange(2, device=self.device)[:, None, None]
+        return self.histograms[
+            index[:, :, None, None, None], channel, rows[:, None, None, :, None], columns[:, None, None, None, :]
+        ]
+
+    def _moved_light(self, index: Tensor, shift: Tensor) -> Tensor:
+        grid = self.config.network.grid
+        up = -1 if grid.geometry is Geometry.PUBLISHED else 1
+        v, u = shift[:, 0] * (up * grid.step), shift[:, 1] * grid.step
+        gains = torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=1)
+        return functional.normalize(self.illuminants[index] * gains, dim=1)
+
+    def _make_step(self, batch: int) -> Callable[..., None]:
+        if self.device.type != "cuda":
+            return self._step
+        additional = max(1, self.config.network.n_images - 1)
+        inputs = [
+            torch.zeros(batch, dtype=torch.int64, device=self.device),
+            torch.zeros(batch, additional, dtype=torch.int64, device=self.device),
+            torch.zeros(batch, 2, dtype=torch.int64, device=self.device),
+            torch.ones(batch, device=self.device),
+        ]
+        # Warming up moves the weights, so they are put back; capture itself runs nothing.
+        state = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        moments = _clone(self.optimizer.state_dict())
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._step(*inputs)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step(*inputs)
+        with torch.no_grad():
+            for name, tensor in self.network.state_dict().items():
+                tensor.copy_(state[name])
+            _restore(self.optimizer, moments)
+        self.totals.zero_()
+
+        def replay(*arrays: Tensor) -> None:
+            for static, array in zip(inputs, arrays, strict=True):
+                static.copy_(array)
+            graph.replay()
+
+        return replay
+
+
+@torch.no_grad()
+def estimate(network: Network, samples: Samples, rolls: NDArray[np.int64], batch: int = 256) -> Float64s:
+    """Illuminants (images, 3) of samples, each with the samples at `rolls` (images, additional) as its roll."""
+    device = next(network.parameters()).device
+    network.eval()
+    locator = Locator(network.config.grid).to(device)
+    histograms = torch.as_tensor(samples.histograms).to(device)
+    result = []
+    for start in range(0, len(samples), batch):
+        rows = slice(start, start + batch)
+        roll = histograms[torch.as_tensor(rolls[rows]).to(device)]
+        query = histograms[rows]
+        emitted = network(query, roll, torch.ones(len(query), device=device))
+        result.append(locator(emitted, query).illuminant.double().cpu().numpy())
+    return np.concatenate(result)
+
+
+def _clone(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: _clone(item) for key, item in value.items()}
+    return value
+
+
+def _restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Put moments back in place, where a captured graph looks for them; a fresh optimiser's are zero."""
+    saved = state["state"]
+    for index, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"]):
+        for name, tensor in optimizer.state[parameter].items():
+            tensor.copy_(saved[index][name]) if index in saved else tensor.zero_()

@@ -1,0 +1,70 @@
+"""The models published with the paper, read from their state dicts into the network of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from c5.errors import ReadError
+from c5.histogram import Geometry
+from c5.training.config import NetworkConfig, RollKind
+from c5.training.network import SeparateNetwork
+
+# Their names of layers, and ours.
+NAMES = [
+    (r"^encoder\.encoders\.(\d+)\.(\d+)\.double_conv_1\.conv\.", r"encoders.\1.\2.first."),
+    (r"^encoder\.encoders\.(\d+)\.(\d+)\.double_conv_2\.conv\.", r"encoders.\1.\2.second."),
+    (r"^encoder\.encoders\.(\d+)\.(\d+)\.double_conv_2\.normalization\.", r"encoders.\1.\2.norm."),
+    (r"^encoder\.merge_layers\.(\d+)\.(\d+)\.conv\.", r"merges.\1.\2."),
+    (r"^bottleneck\.double_conv_1\.conv\.", "head.bottleneck.0."),
+    (r"^bottleneck\.double_conv_2\.conv\.", "head.bottleneck.1."),
+    (r"^decoder_B\.", "head.bias."),
+    (r"^decoder_F\.", "head.filters."),
+    (r"^decoder_G\.", "head.gain."),
+    (r"\.decoder\.(\d+)\.double_conv_1\.conv\.", r".firsts.\1."),
+    (r"\.decoder\.(\d+)\.double_conv_2\.conv\.", r".seconds.\1."),
+    (r"\.final_block\.conv\.", ".last."),
+]
+
+
+def read_published(path: str | Path, bins: int = 64) -> SeparateNetwork:
+    """The network in a published .pth file. Only tensors are read from it: nothing in it is executed."""
+    path = Path(path)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise ReadError(f"{path}: no such file; check the path") from None
+    except Exception as error:  # torch's reader raises errors of many kinds on files of other kinds
+        raise ReadError(f"{path}: not a file of weights, or it holds more than weights; nothing was run") from error
+    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise ReadError(f"{path}: holds no state dict of a published C5 model")
+    ours = {_rename(name): tensor for name, tensor in state.items()}
+    first = ours.get("encoders.0.0.first.weight")
+    slots = {int(found[1]) for name in ours if (found := re.match(r"encoders\.(\d+)\.", name))}
+    if first is None:
+        raise ReadError(f"{path}: not a published C5 model: it has no multi-encoder network")
+    config = NetworkConfig(
+        bins=bins,
+        kind=RollKind.SEPARATE,
+        widths=tuple(ours[f"encoders.0.{level}.first.weight"].shape[0] for level in range(4)),
+        gain=any(name.startswith("head.gain.") for name in ours),
+        gradient=ours["head.filters.last.weight"].shape[0] == 2,
+        n_images=len(slots),
+        geometry=Geometry.PUBLISHED,
+    )
+    network = SeparateNetwork(config)
+    try:
+        network.load_state_dict(ours)
+    except RuntimeError as error:
+        raise ReadError(f"{path}: its layers do not fit the published architecture: {str(error)[:200]}") from error
+    return network.eval()
+
+
+def _rename(name: str) -> str:
+    for pattern, replacement in NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name

@@ -1,0 +1,159 @@
+"""A training run on disk: `config.json`, `log.csv`, `checkpoint.pt`, and `model.c5` at the end.
+
+Every file is written whole or not at all, so a run can be killed at any moment and resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from c5.color import Float64s, angular_error
+from c5.errors import ParameterError, ReadError
+from c5.files import write_file
+from c5.metrics import Statistics, summarize
+from c5.training.config import TrainConfig
+from c5.training.export import export_model
+from c5.training.loop import Epoch, Trainer, estimate
+from c5.training.samples import Samples, draw_rolls
+
+VALIDATE_EVERY = 5  # epochs
+
+
+class Plan(NamedTuple):
+    """What a run was asked to do; `config.json` keeps it for resuming."""
+
+    config: TrainConfig
+    data: list[str]  # folders
+    hold_out: list[str]  # cameras that are validated on, and never trained on
+
+    def save(self, folder: Path) -> None:
+        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out}
+        write_file(folder / "config.json", json.dumps(content, indent=1).encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Plan:
+        try:
+            content = json.loads((folder / "config.json").read_text())
+            return cls(TrainConfig.from_json(content["config"]), content["data"], content["hold_out"])
+        except FileNotFoundError:
+            raise ReadError(f"{folder}: no training run here; start one with c5 train DATA... -o {folder}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReadError(f"{folder / 'config.json'}: damaged ({error}); start the run anew") from error
+
+
+class Progress(NamedTuple):
+    epoch: Epoch
+    validation: Statistics | None  # on the cameras held out, every few epochs and at the end
+
+
+def split(samples: Samples, hold_out: list[str]) -> tuple[Samples, Samples | None]:
+    """Those to train on and those of the cameras held out."""
+    known = set(samples.cameras.tolist())
+    for camera in hold_out:
+        if camera not in known:
+            raise ParameterError(f"no camera is called {camera!r}; there are {', '.join(sorted(known))}")
+    held = np.isin(samples.cameras, hold_out)
+    if held.all():
+        raise ParameterError("all cameras are held out; leave some to train on")
+    return samples.take(~held), samples.take(held) if held.any() else None
+
+
+def validate(trainer: Trainer, samples: Samples, repeats: int = 3) -> Float64s:
+    """Angular errors (repeats, images), each image with other images of its camera as its roll."""
+    count = max(1, trainer.config.network.n_images - 1)
+    queries = np.arange(len(samples))
+    rolls = [draw_rolls(samples.cameras, queries, count, np.random.default_rng([7, i])) for i in range(repeats)]
+    return np.stack([angular_error(estimate(trainer.network, samples, roll), samples.illuminants) for roll in rolls])
+
+
+def train(
+    plan: Plan, samples: Samples, folder: Path, *, device: torch.device | None = None, board: Any = None
+) -> Iterator[Progress]:
+    """Train from the last checkpoint in the folder, or from the start; at the end the model file is there.
+
+    `board` is a TensorBoard SummaryWriter, where one is wanted.
+    """
+    own, held = split(samples, plan.hold_out)
+    trainer = Trainer(plan.config, own, device)
+    rows = load_checkpoint(trainer, folder)
+    for epoch in trainer.run():
+        last = epoch.number == plan.config.epochs
+        validation = None
+        if held is not None and (last or epoch.number % VALIDATE_EVERY == 0):
+            validation = summarize(validate(trainer, held).mean(axis=0))
+        rows.append(_row(epoch, validation))
+        save_checkpoint(trainer, rows, folder)
+        if board is not None:
+            for name, value in rows[-1].items():
+                if value != "" and name != "epoch":
+                    board.add_scalar(name, float(value), epoch.number)
+        yield Progress(epoch, validation)
+    errors = (
+        {}
+        if held is None
+        else {f"held out: {', '.join(plan.hold_out)}": summarize(validate(trainer, held).mean(axis=0))._asdict()}
+    )
+    export_model(
+        trainer.network,
+        folder / "model.c5",
+        name=folder.resolve().name,
+        training={"config": plan.config.to_json(), "cameras": sorted(set(own.cameras.tolist())), "images": len(own)},
+        errors=errors,
+    )
+
+
+def _row(epoch: Epoch, validation: Statistics | None) -> dict[str, Any]:
+    row = {"epoch": epoch.number, "loss": f"{epoch.loss:.5f}", "training_error": f"{epoch.error:.4f}"}
+    return row | {
+        "validation_mean": "" if validation is None else f"{validation.mean:.4f}",
+        "validation_median": "" if validation is None else f"{validation.median:.4f}",
+    }
+
+
+def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) -> None:
+    """All that goes on in one file; the log beside it is for people."""
+    buffer = io.BytesIO()
+    torch.save(
+        {
+            "epoch": trainer.epoch,
+            "config": json.dumps(trainer.config.to_json()),
+            "network": trainer.network.state_dict(),
+            "optimizer": trainer.optimizer.state_dict(),
+            "history": json.dumps([asdict(epoch) for epoch in trainer.history]),
+            "rows": json.dumps(rows),
+        },
+        buffer,
+    )
+    write_file(folder / "checkpoint.pt", buffer.getvalue())
+    table = io.StringIO()
+    writer = csv.DictWriter(table, fieldnames=rows[-1])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(folder / "log.csv", table.getvalue().encode())
+
+
+def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
+    """Put a trainer where the folder's checkpoint left off; without one it stays at the start. The rows of its log."""
+    path = folder / "checkpoint.pt"
+    if not path.exists():
+        return []
+    try:
+        state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
+        if json.loads(state["config"]) != trainer.config.to_json():
+            raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
+        trainer.load_state(state["epoch"], state["network"], state["optimizer"])
+        trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
+        rows: list[dict[str, Any]] = json.loads(state["rows"])
+        return rows
+    except (RuntimeError, KeyError, ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
+        raise ReadError(f"{path}: damaged; remove it to start the run anew") from error

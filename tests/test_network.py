@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from c5 import Grid, ParameterError, angular_error
+from c5.ccc import locate
+from c5.estimator import Model
+from c5.histogram import Geometry
+from c5.training.ccc import Locator
+from c5.training.config import NetworkConfig, RollKind, TrainConfig
+from c5.training.export import ExportError, check_export, export_model
+from c5.training.losses import angular_error as angular_loss
+from c5.training.losses import roughness, smoothness
+from c5.training.network import Emitted, ProfileNetwork, Upsample, build_network
+
+SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
+
+OPTIONS = [
+    SMALL,
+    replace(SMALL, bins=32),
+    replace(SMALL, bins=64, widths=(4, 4, 8, 8)),
+    replace(SMALL, bins=128, widths=(2, 4, 4, 4)),
+    replace(SMALL, gain=True),
+    replace(SMALL, gradient=False),
+    replace(SMALL, coordinates=False),
+    replace(SMALL, widths=(6, 10, 12)),
+    replace(SMALL, n_images=2),
+    replace(SMALL, kind=RollKind.SEPARATE),
+    replace(SMALL, kind=RollKind.SEPARATE, gain=True, geometry=Geometry.PUBLISHED),
+    replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
+]
+
+
+def some_histograms(bins: int, count: int, seed: int = 0) -> np.ndarray:
+    masses = np.random.default_rng(seed).random((count, 2, bins, bins)) ** 40
+    return np.asarray(np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)), dtype=np.float32)
+
+
+def a_network(config: NetworkConfig) -> torch.nn.Module:
+    """Random weights, with batch-norm statistics that are not the initial ones."""
+    torch.manual_seed(1)
+    network = build_network(config)
+    network.train()
+    batch = torch.as_tensor(some_histograms(config.bins, 3 * config.n_images)).unflatten(0, (3, config.n_images))  # type: ignore[no-untyped-call]
+    for _ in range(3):
+        network(batch[:, 0], batch[:, 1:], torch.ones(3))
+    return network.eval()
+
+
+@pytest.mark.parametrize("config", OPTIONS, ids=lambda config: repr(config)[14:70])
+def test_torch_onnx_and_numpy_agree(config: NetworkConfig, tmp_path: Path) -> None:
+    network = a_network(config)
+    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
+    histograms = some_histograms(config.bins, config.n_images, seed=5)
+    query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
+    with torch.no_grad():
+        emitted = network(query, roll, torch.ones(1))
+        located = Locator(config.grid)(emitted, query)
+    profile = model.calibrate_histograms(list(histograms[1:]))
+    filters, bias, gain = model.emit(histograms[0], profile)
+    # Profiles are rounded to half precision, hence the tolerance.
+    np.testing.assert_allclose(filters, emitted.filters[0], atol=0.01 * float(emitted.filters.abs().max()))
+    np.testing.assert_allclose(bias, emitted.bias[0], atol=0.01 * float(emitted.bias.abs().max()))
+    assert (gain is None) == (emitted.gain is None) == (not config.gain)
+    estimate = model.estimate_histogram(histograms[0], profile)
+    assert angular_error(estimate.illuminant, located.illuminant[0].numpy()) < 0.02
+    # The CCC step alone, without rounding: torch against NumPy.
+    gain_map = None if emitted.gain is None else emitted.gain[0].numpy()
+    same = locate(histograms[0], emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map, config.grid)
+    assert angular_error(same.illuminant, located.illuminant[0].numpy()) < 1e-3
+    np.testing.assert_allclose(same.heat_map, located.log_heat[0].exp().numpy(), atol=1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gain", [False, True])
+@pytest.mark.parametrize("grid", [Grid(32), Grid.published(32)])
+def test_the_two_ccc_steps_agree(grid: Grid, gain: bool) -> None:
+    rng = np.random.default_rng(0)
+    histograms = some_histograms(32, 4)
+    maps = rng.normal(0, 5, (4, 4, 32, 32)).astype(np.float32)
+    filters, bias = torch.as_tensor(maps[:, :2]), torch.as_tensor(maps[:, 2])
+    emitted = Emitted(filters, bias, torch.as_tensor(maps[:, 3]) if gain else None)
+    located = Locator(grid)(emitted, torch.as_tensor(histograms))
+    for index in range(4):
+        one = locate(histograms[index], maps[index, :2], maps[index, 2], maps[index, 3] if gain else None, grid)
+        assert angular_error(one.illuminant, located.illuminant[index].numpy()) < 1e-3
+
+
+def test_order_duplicates_and_size_of_the_roll(tmp_path: Path) -> None:
+    model = Model(export_model(a_network(SMALL), tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
+    query, *roll = some_histograms(16, 41)
+    base = model.calibrate_histograms(roll)
+    shuffled = [roll[i] for i in np.random.default_rng(3).permutation(40)]
+    for other in (shuffled, roll + roll[:7], roll[::-1] + [roll[3]] * 90):
+        again = model.calibrate_histograms(other)
+        for a, b in zip(base.features, again.features, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(
+            model.estimate_histogram(query, base).illuminant, model.estimate_histogram(query, again).illuminant
+        )
+    fewer = model.calibrate_histograms(roll[:2])
+    assert any(not np.array_equal(a, b) for a, b in zip(base.features, fewer.features, strict=True))
+    none = model.calibrate_histograms([])
+    np.testing.assert_array_equal(
+        model.estimate_histogram(query, none).illuminant, model.estimate_histogram(query).illuminant
+    )
+
+
+def test_the_profile_never_sees_the_query() -> None:
+    network = a_network(SMALL)
+    assert isinstance(network, ProfileNetwork)
+    histograms = torch.as_tensor(some_histograms(16, 5))
+    with torch.no_grad():
+        together = network(histograms[:1], histograms[None, 1:], torch.ones(1))
+        profile = [level.amax(dim=0, keepdim=True) for level in network.encode(histograms[1:])]
+        apart = network.emit(histograms[:1], profile)
+        nothing = network(histograms[:1], histograms[None, 1:], torch.zeros(1))
+        empty = network.emit(histograms[:1], [torch.zeros_like(level) for level in profile])
+    torch.testing.assert_close(together.filters, apart.filters)
+    torch.testing.assert_close(nothing.bias, empty.bias)
+
+
+def test_upsampling_is_the_library_s() -> None:
+    x = torch.randn(2, 3, 8, 8)
+    expected = torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True)
+    torch.testing.assert_close(Upsample(8)(x), expected)
+
+
+def test_roughness_is_the_sobel_filters() -> None:
+    maps = torch.randn(3, 2, 9, 9, dtype=torch.float64)
+    kernel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]], dtype=torch.float64)
+    expected = torch.zeros((), dtype=torch.float64)
+    for direction in (kernel, kernel.T):
+        filtered = torch.nn.functional.conv2d(maps.flatten(0, 1)[:, None], direction[None, None])
+        expected += filtered.square().unflatten(0, (3, 2)).mean(dim=(0, 2, 3, 4)).sum()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(roughness(maps), expected)
+    flat = Emitted(torch.ones(1, 2, 8, 8), torch.full((1, 8, 8), 3.0), torch.ones(1, 8, 8))
+    assert smoothness(flat, 0.15, 0.02) == 0
+    assert smoothness(flat._replace(gain=torch.eye(8)[None]), 0.15, 0.02) > 0
+
+
+def test_angular_loss_is_the_angle_and_its_gradient_is_finite_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (torch.nn.functional.normalize(torch.as_tensor(rng.random((50, 3)))) for _ in range(2))
+    np.testing.assert_allclose(angular_loss(a, b), angular_error(a.numpy(), b.numpy()), atol=1e-4)
+    same = a[:1].clone().requires_grad_()
+    angular_loss(same, a[:1]).sum().backward()  # type: ignore[no-untyped-call]
+    assert same.grad is not None
+    assert torch.isfinite(same.grad).all()
+    assert torch.autograd.gradcheck(lambda x: angular_loss(x, b), (a.clone().requires_grad_(),), atol=1e-4)
+
+
+def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
+    file = export_model(a_network(SMALL), tmp_path / "m.c5", name="m", training={})  # type: ignore[arg-type]
+    torch.manual_seed(99)
+    with pytest.raises(ExportError, match="differs"):
+        check_export(build_network(SMALL).eval(), file)
+
+
+def test_configurations_survive_json_and_refuse_nonsense() -> None:
+    for config in OPTIONS:
+        assert NetworkConfig.from_json(config.to_json()) == config
+    for recipe in (TrainConfig(), TrainConfig.paper(7), TrainConfig(SMALL, shift=2)):
+        assert TrainConfig.from_json(recipe.to_json()) == recipe
+    with pytest.raises(ParameterError, match="widths"):
+        NetworkConfig(bins=16, widths=(4, 4, 4, 4))
+    with pytest.raises(ParameterError, match="shift"):
+        TrainConfig(SMALL, shift=8)
+    with pytest.raises(ParameterError, match="n_images"):
+        NetworkConfig(n_images=0)
+
+
+def test_the_paper_s_recipe_is_the_paper_s() -> None:
+    paper = TrainConfig.paper()
+    assert (paper.epochs, paper.learning_rate, paper.weight_decay) == (60, 5e-4, 5e-4)
+    assert (paper.smooth_filters, paper.smooth_bias) == (0.15, 0.02)
+    assert (paper.batch_sizes[0], paper.batch_sizes[-1]) == (16, 64)
+    assert paper.network.kind is RollKind.SEPARATE
+    assert paper.network.n_images == 9
+    assert paper.shift == 0

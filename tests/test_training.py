@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
+from c5.classical import shades_of_gray
+from c5.demo import VirtualCamera, render_roll
+from c5.training import loop
+from c5.training.config import NetworkConfig, RollKind, TrainConfig
+from c5.training.loop import Trainer, TrainingError
+from c5.training.run import Plan, load_checkpoint, split, train, validate
+from c5.training.samples import Samples, draw_epoch, draw_rolls
+
+SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
+CPU = torch.device("cpu")
+
+
+def render_samples(cameras: int, photos: int, bins: int, seed: int) -> tuple[Samples, list[float]]:
+    """Histograms of rendered photographs, and the errors that shades-of-gray makes on them."""
+    rng = np.random.default_rng(seed)
+    histograms, illuminants, names, classical = [], [], [], []
+    for index in range(cameras):
+        camera = VirtualCamera.random(rng)
+        for photo in render_roll(camera, photos, rng, (40, 60)):
+            histograms.append(histogram(photo.image, Grid(bins)))
+            illuminants.append(photo.illuminant)
+            names.append(f"{camera.name} {index}")
+            classical.append(float(angular_error(shades_of_gray(photo.image), photo.illuminant)))
+    return Samples(np.stack(histograms), np.stack(illuminants), np.array(names)), classical
+
+
+@pytest.fixture(scope="module")
+def few() -> Samples:
+    return render_samples(3, 8, 16, seed=1)[0]
+
+
+def test_training_helps_on_cameras_it_has_not_seen() -> None:
+    """The claim of the whole method, on rendered photographs and within two minutes on a CPU."""
+    seen, _ = render_samples(16, 24, 32, seed=10)
+    unseen, classical = render_samples(4, 20, 32, seed=11)
+    network = NetworkConfig(bins=32, widths=(8, 16, 32), n_images=6)
+    config = TrainConfig(network, epochs=24, batch_sizes=(16, 32), learning_rate=2e-3, shift=4)
+    trainer = Trainer(config, seen, CPU)
+    before = validate(trainer, unseen).mean()
+    for _ in trainer.run():
+        pass
+    after = validate(trainer, unseen).mean()
+    assert after < 0.5 * before
+    assert after < 0.8 * np.mean(classical)
+
+
+def test_resumed_is_uninterrupted(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(TrainConfig(SMALL, epochs=4, batch_sizes=(4, 8), shift=2), ["x"], [])
+    whole = [progress.epoch for progress in train(plan, few, tmp_path / "whole", device=CPU)]
+    stopped = train(plan, few, tmp_path / "parts", device=CPU)
+    next(stopped), next(stopped)
+    del stopped  # as good as killed: nothing after this point runs
+    resumed = [progress.epoch for progress in train(plan, few, tmp_path / "parts", device=CPU)]
+    assert resumed == whole[2:]
+    models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
+    assert models[0].identity == models[1].identity
+    assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
+
+
+def test_same_seed_same_run_other_seed_other_run(few: Samples) -> None:
+    def losses(seed: int) -> list[float]:
+        config = TrainConfig(SMALL, epochs=2, batch_sizes=(8,), shift=2, seed=seed)
+        return [epoch.loss for epoch in Trainer(config, few, CPU).run()]
+
+    assert losses(1) == losses(1)
+    assert losses(1) != losses(2)
+
+
+def test_a_nan_stops_with_the_last_good_checkpoint(few: Samples, tmp_path: Path) -> None:
+    plan = Plan(TrainConfig(SMALL, epochs=3, batch_sizes=(8,), shift=2), ["x"], [])
+    steps = train(plan, few, tmp_path, device=CPU)
+    next(steps)
+    good = (tmp_path / "checkpoint.pt").read_bytes()
+    broken = dataclasses.replace(few, illuminants=few.illuminants * np.nan)
+    with pytest.raises(TrainingError, match="learning rate"):
+        list(train(plan, broken, tmp_path, device=CPU))
+    assert (tmp_path / "checkpoint.pt").read_bytes() == good
+    assert not (tmp_path / "model.c5").exists()
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(TrainConfig(SMALL, epochs=3, batch_sizes=(8,), shift=2), ["x"], [])
+    steps = train(plan, few, tmp_path, device=CPU)
+    next(steps)
+    good = (tmp_path / "checkpoint.pt").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("c5.files.os.fsync", full)
+    with pytest.raises(WriteError, match="No space left"):
+        next(steps)
+    assert (tmp_path / "checkpoint.pt").read_bytes() == good
+    assert not list(tmp_path.glob(".checkpoint*"))
+
+
+def test_damaged_and_foreign_checkpoints(few: Samples, tmp_path: Path) -> None:
+    config = TrainConfig(SMALL, epochs=2, batch_sizes=(8,), shift=2)
+    list(train(Plan(config, ["x"], []), few, tmp_path, device=CPU))
+    other = Trainer(dataclasses.replace(config, seed=5), few, CPU)
+    with pytest.raises(ReadError, match="another configuration"):
+        load_checkpoint(other, tmp_path)
+    (tmp_path / "checkpoint.pt").write_bytes(b"nonsense")
+    with pytest.raises(ReadError, match="damaged"):
+        load_checkpoint(Trainer(config, few, CPU), tmp_path)
+
+
+def test_held_out_cameras_are_not_trained_on(few: Samples, tmp_path: Path) -> None:
+    name = str(few.cameras[0])
+    own, held = split(few, [name])
+    assert held is not None
+    assert set(held.cameras) == {name}
+    assert name not in set(own.cameras)
+    plan = Plan(TrainConfig(SMALL, epochs=1, batch_sizes=(8,), shift=2), ["x"], [name])
+    (progress,) = train(plan, few, tmp_path, device=CPU)
+    assert progress.validation is not None
+    file = load_model(tmp_path / "model.c5").file
+    assert name not in file.training["cameras"]
+    assert file.errors[f"held out: {name}"]["mean"] > 0
+    with pytest.raises(ParameterError, match="no camera is called 'nobody'"):
+        split(few, ["nobody"])
+    with pytest.raises(ParameterError, match="all cameras"):
+        split(few, [str(camera) for camera in set(few.cameras)])
+
+
+def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) -> None:
+    config = TrainConfig(SMALL, shift=2)
+    draws = draw_epoch(few.cameras, config, 5, np.random.default_rng(0))
+    assert sorted(set(draws.query.ravel().tolist())) == list(range(len(few)))
+    assert (few.cameras[draws.roll] == few.cameras[draws.query][..., None]).all()
+    assert (draws.roll != draws.query[..., None]).all()
+    # A name inside another is another camera.
+    names = np.array(["D5", "D50", "D5", "D50", "D500"])
+    rolls = draw_rolls(names, np.arange(5), 3, np.random.default_rng(0))
+    assert (rolls[0] == 2).all()
+    assert (rolls[1] == 3).all()
+    assert (rolls[4] == 4).all()
+
+
+def test_roll_sizes_vary(few: Samples) -> None:
+    config = TrainConfig(dataclasses.replace(SMALL, n_images=8), shift=2)
+    draws = draw_epoch(few.cameras, config, 8, np.random.default_rng(0))
+    sizes = {len(set(roll.tolist())) for roll in draws.roll.reshape(-1, 7)}
+    assert {1, 2, 3} <= sizes
+
+
+@pytest.mark.parametrize("geometry", ["exact", "published"])
+def test_shifted_samples_stay_true(geometry: str) -> None:
+    """A shift of the histograms by whole bins is the image under other gains, and its label moves with it."""
+    grid = Grid(32) if geometry == "exact" else Grid.published(32)
+    rng = np.random.default_rng(4)
+    photo = render_roll(VirtualCamera.random(rng), 1, rng, (40, 60))[0]
+    samples = Samples(histogram(photo.image, grid)[None], photo.illuminant[None], np.array(["a"]))
+    network = NetworkConfig(bins=32, widths=(4, 8), n_images=2, geometry=grid.geometry, kind=RollKind.SEPARATE)
+    trainer = Trainer(TrainConfig(network, shift=3), samples, CPU)
+    index, shift = torch.zeros(1, 1, dtype=torch.int64), torch.tensor([[2, -1]])
+    moved = trainer._moved(index, shift)[0, 0].numpy()
+    expected = np.roll(samples.histograms[0], (2, -1), axis=(1, 2))
+    expected[:, :2] = expected[:, :, -1:] = 0
+    np.testing.assert_array_equal(moved, expected)
+    light = trainer._moved_light(index[0], shift)[0].numpy()
+    up = 2 if geometry == "exact" else -2
+    gained = photo.illuminant * np.exp([grid.step, 0, -up * grid.step])
+    assert angular_error(light, gained) < 1e-4
+
+
+def test_the_learning_rate_and_the_batch_follow_the_paper(few: Samples) -> None:
+    config = TrainConfig(SMALL, epochs=6, batch_sizes=(2, 4, 8), shift=0)
+    trainer = Trainer(config, few, CPU)
+    rates, batches = [], []
+    for _ in trainer.run():
+        rates.append(trainer.optimizer.param_groups[0]["lr"])
+        batches.append(max(trainer.steps))
+    expected = 5e-4 * 0.5 * (1 + np.cos(np.pi * np.arange(6) / 6))
+    np.testing.assert_allclose(rates, expected)
+    assert batches == [2, 2, 4, 4, 8, 8]
+
+
+def test_default_device_needs_no_flag() -> None:
+    assert loop.default_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
