@@ -20,7 +20,8 @@ lint: .venv/development
 	$(BIN)/mypy
 
 benchmark: .venv/development
-	$(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/training.py
 
 .venv/bin/python:
 	@echo "== creating .venv"

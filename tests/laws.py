@@ -17,4 +17,5 @@ def textured(seed: int, height: int = 24, width: int = 30) -> NDArray[np.float32
     y, x = np.mgrid[:height, :width]
     shading = 0.6 + 0.35 * np.sin(y / 7 + rng.uniform(0, 6)) * np.cos(x / 9 + rng.uniform(0, 6))
     texture = rng.uniform(0.8, 1.2, (height, width, 3))
-    return np.clip(surfaces[labels] * shading[..., None] * texture * 0.42, 0.005, 0.499).astype(np.float32)
+    pixels = np.clip(surfaces[labels] * shading[..., None] * texture * 0.42, 0.005, 0.499)
+    return np.asarray(pixels, dtype=np.float32)

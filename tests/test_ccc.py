@@ -85,11 +85,12 @@ def test_heat_map_is_a_distribution_and_the_estimate_its_mean(seed: int) -> None
 def test_the_wider_the_heat_map_the_higher_the_uncertainty() -> None:
     nothing = np.zeros((2, 64, 64), np.float32)
     y, x = np.mgrid[:64, :64] - 31.5
-    spreads = [locate(nothing, nothing, (-(x**2 + y**2) / width).astype(np.float32)).uncertainty for width in (1, 4, 16)]
+    bowl = -(x**2 + y**2).astype(np.float32)
+    spreads = [locate(nothing, nothing, bowl / width).uncertainty for width in (1, 4, 16)]
     assert spreads == sorted(spreads)  # type: ignore[type-var]
     # A round Gaussian of 2 bins (width 2 * 2^2): its mean distance is 2 bins * sqrt(pi / 2), and a bin near gray is
     # 0.0891 nats along u, which turns the illuminant by 0.0891 * sqrt(2) / 3 radians.
-    one = locate(nothing, nothing, (-(x**2 + y**2) / 8).astype(np.float32)).uncertainty
+    one = locate(nothing, nothing, bowl / 8).uncertainty
     assert one == pytest.approx(2 * (np.pi / 2) ** 0.5 * np.degrees(0.0891 * 2**0.5 / 3), rel=0.15)
 
 
@@ -114,4 +115,5 @@ def test_published_step_reproduces_the_golden_illuminants(golden: dict[str, np.n
             )
             assert angular_error(estimate.illuminant, golden[f"{model}.illuminant"][row]) < 0.01
             heat = golden[f"{model}.P"][index]
+            assert estimate.heat_map is not None
             np.testing.assert_allclose(estimate.heat_map, heat, atol=1e-3 * np.ptp(heat))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from c5 import ImageError, ParameterError, angular_error, reproduction_error, white_balance
 from c5.color import as_illuminant, gains, rgb_to_uv, to_float32, uv_to_rgb
@@ -92,7 +95,7 @@ def test_white_balance_makes_the_light_gray(light: tuple[float, ...]) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float32, np.float64])
 def test_types_share_one_range(dtype: type) -> None:
     top = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
-    pixels = np.array([[0, top, top // 2 if top > 1 else 0.5]], dtype)
+    pixels: NDArray[Any] = np.array([[0, top, top // 2 if top > 1 else 0.5]], dtype)
     result = to_float32(pixels)
     assert result.dtype == np.float32
     np.testing.assert_allclose(result, [[0, 1, 0.5]], atol=0.003)

@@ -80,7 +80,7 @@ def test_clipped_and_masked_pixels_leave_the_average() -> None:
     pixels[::4, ::4] = 1  # hot pixels
     np.testing.assert_allclose(shrink(pixels).rgb, 0.25, rtol=1e-5)
     assert shrink(pixels).counts.all()
-    mask = (pixels < 1).all(axis=-1)
+    mask = np.asarray((pixels < 1).all(axis=-1))
     masked = shrink(LinearImage(np.where(mask[..., None], pixels, 0.75), mask))
     np.testing.assert_allclose(masked.rgb, 0.25, rtol=1e-5)
 

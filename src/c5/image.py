@@ -104,9 +104,7 @@ class _Cells(NamedTuple):
     unmasked: Float32s  # (rows, columns), the fraction of unmasked pixels
 
 
-def _average_cells(
-    pixels: NDArray[Any], side: int, white: float, flagged: Bools | None, mask: Bools | None
-) -> _Cells:
+def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools | None, mask: Bools | None) -> _Cells:
     """Means over square cells. Only cells that hold a flagged or clipped pixel pay for looking at each pixel."""
     rows, columns = pixels.shape[0] // side, pixels.shape[1] // side
     by_row = (rows, side, columns, side)

@@ -152,7 +152,7 @@ def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[A
     if not 0 <= black < white:
         raise ImageError(f"the black level {black:g} must lie between 0 and the white level {white:g}")
     scaled = (pixels.astype(np.float32) - np.float32(black)) / np.float32(white - black)
-    return np.clip(scaled, 0, 1)
+    return np.asarray(np.clip(scaled, 0, 1))
 
 
 def _linearise_srgb(pixels: NDArray[Any]) -> Float32s:

@@ -1,0 +1,363 @@
+"""The c5 command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from c5.errors import C5Error, ParameterError, ReadError
+
+if TYPE_CHECKING:
+    from c5.ccc import Estimate
+    from c5.estimator import Model
+    from c5.image import LinearImage
+
+ROLL_SUFFIXES = (".png", ".tif", ".tiff", ".npy", ".jpg", ".jpeg")
+
+
+class Recipe(Enum):
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+app = typer.Typer(
+    help="White balance for cameras that nobody calibrated.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+errors = Console(stderr=True, soft_wrap=True, highlight=False)
+console = Console(soft_wrap=True, highlight=False)
+
+Method = Annotated[str | None, typer.Option(help="A classical estimator instead of a model: see `c5 methods`.")]
+ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
+Roll = Annotated[Path | None, typer.Option(help="A folder of images from the same camera.")]
+ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
+AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
+Black = Annotated[float, typer.Option(help="The black level, in the numbers of the file.")]
+White = Annotated[float | None, typer.Option(help="The white level; default: the largest number of the file's type.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+Threads = Annotated[int, typer.Option(help="Threads one estimate may use.", min=1)]
+
+
+def main() -> None:
+    """Run the command. What a user can mend is one line on standard error and exit code 1."""
+    try:
+        app()
+    except C5Error as error:
+        errors.print(f"c5: {error}", markup=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("c5: interrupted")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of a pipe, such as head, has gone
+        sys.stderr.close()
+        sys.exit(1)
+
+
+@app.command()
+def methods() -> None:
+    """List the classical estimators."""
+    from c5.classical import METHODS
+
+    for name, method in METHODS.items():
+        console.print(f"{name:28}{(method.__doc__ or '').strip().splitlines()[0]}", markup=False)
+
+
+@app.command()
+def estimate(
+    files: Annotated[list[Path], typer.Argument(help="Linear images: 16-bit PNG or TIFF, or .npy.")],
+    roll: Roll = None,
+    profile: ProfileFile = None,
+    model: ModelName = None,
+    method: Method = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
+    as_json: AsJson = False,
+    threads: Threads = 1,
+) -> None:
+    """Estimate the light of images: its color, and the gains that make it white.
+
+    With --roll or --profile the model knows the camera; without, it works from each image alone.
+    """
+    from c5.readers import read_image
+
+    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    if method is not None:
+        if not (roll is None and profile is None and model is None):
+            raise ParameterError("--method needs no model: leave out --roll, --profile and --model")
+        estimator = _classical(method)
+    else:
+        from c5.estimator import Profile, load_model
+
+        loaded = load_model(model, threads=threads)
+        if roll is not None and profile is not None:
+            raise ParameterError("--roll and --profile say the same twice: give one of them")
+        known = None if profile is None else Profile.load(profile)
+        if roll is not None:
+            known = loaded.calibrate(_read_roll(roll, loaded, read))
+        estimator = partial(loaded.estimate, profile=known)
+    _report(_each(files, lambda path: estimator(read(path))), as_json)
+
+
+@app.command()
+def calibrate(
+    folder: Annotated[Path, typer.Argument(help="Images from one camera, as varied as possible.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The profile to write.")],
+    model: ModelName = None,
+    camera: Annotated[str | None, typer.Option(help="The camera's name, kept in the profile.")] = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
+) -> None:
+    """Learn a camera from a folder of its images, once: the profile then serves every image."""
+    from c5.estimator import load_model
+    from c5.readers import read_image
+
+    loaded = load_model(model)
+    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    profile = loaded.calibrate(_read_roll(folder, loaded, read), camera)
+    path = profile.save(out)
+    size = path.stat().st_size / 1000
+    console.print(
+        f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB", markup=False
+    )
+
+
+@app.command()
+def explain(
+    file: Annotated[Path, typer.Argument(help="A linear image.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write.")],
+    roll: Roll = None,
+    model: ModelName = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
+) -> None:
+    """Draw how the light of an image was found: histograms, emitted filters and bias, heat map, before and after."""
+    from c5.estimator import load_model
+    from c5.explain import draw_explanation
+    from c5.picture import write_picture
+    from c5.readers import read_image
+
+    loaded = load_model(model)
+    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    image = read(file)
+    images = [] if roll is None else list(_read_roll(roll, loaded, read))
+    console.print(write_picture(out, draw_explanation(loaded, image, images, loaded.calibrate(images))), markup=False)
+
+
+@app.command()
+def convert(
+    file: Annotated[Path, typer.Argument(help="A .pth file of weights published with the paper.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .c5 model file to write.")],
+    bins: Annotated[int, typer.Option(help="Bins of its histograms, which the weights do not tell.")] = 64,
+) -> None:
+    """Make a model file of published weights. Nothing in them is executed. Needs the train extra."""
+    _need_torch()
+    from c5.training.export import export_model
+    from c5.training.published import read_published
+
+    network = read_published(file, bins)
+    made = export_model(network, out, name=file.stem, training={"weights": file.name, "from": "the paper's authors"})
+    console.print(f"{out}: {made.n_images} inputs, {made.grid.bins} bins, identity {made.identity}", markup=False)
+
+
+@app.command()
+def train(
+    data: Annotated[list[Path] | None, typer.Argument(help="Checkouts of google/ffcc, or folders inside one.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    recipe: Annotated[Recipe, typer.Option(help="The package's own, or the paper's.")] = Recipe.DEFAULT,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="Another number, another run.")] = 0,
+    hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
+) -> None:
+    """Train a model, or go on with a run that was stopped. Needs the train extra; uses a GPU where there is one."""
+    _need_torch()
+    from c5.training.command import run_training
+
+    if resume is not None:
+        if data or out or epochs or hold_out:
+            raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
+        run_training(resume, None, tensorboard, errors)
+        return
+    if not data or out is None:
+        raise ParameterError("give the data and --out RUN, or --resume RUN")
+    from c5.training.config import TrainConfig
+    from c5.training.run import Plan
+
+    config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
+    config = replace(config, seed=seed, epochs=epochs or config.epochs)
+    run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or []), tensorboard, errors)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
+    count: Annotated[int, typer.Option(help="How many photographs.", min=1, max=64)] = 8,
+    seed: Annotated[int, typer.Option(help="Another number, another roll.")] = 5,
+    method: Method = None,
+) -> None:
+    """Render a roll of photographs with a virtual camera, estimate their lights, and show the result."""
+    import imagecodecs
+    import numpy as np
+
+    from c5.color import angular_error
+    from c5.demo import VirtualCamera, render_roll
+    from c5.demo.spectra import daylight
+    from c5.files import write_file
+    from c5.picture import Frame, camera_to_srgb, develop, make_sheet, write_picture
+
+    rng = np.random.default_rng(seed)
+    camera = VirtualCamera.random(rng)
+    console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...", markup=False)
+    photos = render_roll(camera, count, rng)
+    if method is None:
+        from c5.estimator import load_model
+
+        model = load_model()
+        profile = model.calibrate(photo.image for photo in photos)
+        estimator: Callable[[LinearImage], Estimate] = partial(model.estimate, profile=profile)
+    else:
+        estimator = _classical(method)
+    manifest, frames, misses = [], [], []
+    for photo in photos:
+        name = f"{photo.image.source}.png"
+        pixels = np.where(photo.image.mask[..., None], photo.image.rgb, 0)  # a masked chart is black in the file
+        write_file(out / "roll" / name, bytes(bytes(imagecodecs.png_encode(np.rint(pixels * 65535).astype(np.uint16)))))
+        manifest.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
+        found = estimator(photo.image)
+        misses.append(float(angular_error(found.illuminant, photo.illuminant)))
+        matrix = camera_to_srgb(camera.color_matrix(5000), camera.illuminant(daylight(5000)))
+        pictures = develop(photo.image), develop(photo.image, found.illuminant, matrix)
+        frames.append(Frame(pictures, f"{photo.scene} in {photo.light}: {misses[-1]:.1f}° off"))
+    table = io.StringIO()
+    csv.writer(table).writerows([("path", "camera", "r", "g", "b"), *manifest])
+    truth = write_file(out / "roll" / "manifest.csv", table.getvalue().encode())
+    by = method or "the bundled model"
+    title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
+    sheet = write_picture(out / "sheet.png", make_sheet(title, ["as the sensor sees it", "balanced"], frames))
+    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {count} photographs")
+    console.print(f"Linear 16-bit images  {out / 'roll'}", markup=False)
+    console.print(f"True illuminants      {truth}", markup=False)
+    console.print(f"The roll, balanced    {sheet}", markup=False)
+
+
+def _classical(method: str) -> Callable[[LinearImage], Estimate]:
+    from c5.ccc import Estimate
+    from c5.classical import METHODS
+    from c5.image import shrink
+
+    if method not in METHODS:
+        raise ParameterError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
+    chosen = METHODS[method]
+    return lambda image: Estimate(chosen(shrink(image)))
+
+
+def _read_roll(folder: Path, model: Model, read: Callable[[Path], LinearImage]) -> Iterator[LinearImage]:
+    """The images of a folder; those that cannot be used are named and passed over."""
+    from c5.histogram import histogram
+    from c5.image import shrink
+
+    if not folder.is_dir():
+        raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in ROLL_SUFFIXES)
+    if model.file.kind == "separate" and len(paths) >= model.file.n_images:
+        most = model.file.n_images - 1
+        errors.print(f"c5: the model takes {most} additional images: using {most} of the {len(paths)} in {folder}")
+        paths = [paths[i * len(paths) // most] for i in range(most)]
+    used = 0
+    for path in _progress(paths, "reading the roll"):
+        try:
+            image = shrink(read(path))
+            histogram(image, model.grid)
+        except C5Error as error:
+            errors.print(f"c5: passed over: {error}", markup=False)
+            continue
+        used += 1
+        yield image
+    if not used:
+        kinds = ", ".join(ROLL_SUFFIXES)
+        raise ReadError(f"{folder}: no image in it can be used as a roll ({kinds})")
+
+
+def _need_torch() -> None:
+    if find_spec("torch") is None or find_spec("onnx") is None:
+        raise ParameterError("this needs torch: run pip install 'c5-awb[train]'")
+
+
+Results = Iterator[tuple[Path, "Estimate | C5Error"]]
+
+
+def _each(files: list[Path], one: Callable[[Path], Estimate]) -> Results:
+    """Each file with its estimate or what is wrong with it; many files show progress."""
+    for path in _progress(files, "estimating"):
+        try:
+            yield path, one(path)
+        except C5Error as error:
+            yield path, error
+
+
+def _report(results: Results, as_json: bool) -> None:
+    """Print estimates; failures go to standard error at the end, and make the exit code 1."""
+    failures = []
+    rows = []
+    for path, found in results:
+        if isinstance(found, C5Error):
+            failures.append(found)
+        elif as_json:
+            print(json.dumps({"file": str(path)} | _as_json(found)), flush=True)
+        else:
+            spread = "" if found.uncertainty is None else f"{found.uncertainty:.2f}°"
+            numbers = (" ".join(f"{value:.4f}" for value in values) for values in (found.illuminant, found.gains))
+            rows.append([str(path), *numbers, spread])
+    if rows:
+        headings = ["file", "illuminant r g b", "gains r g b", "uncertainty"]
+        shown = len(headings) if any(row[-1] for row in rows) else len(headings) - 1  # classical methods tell none
+        table = Table(*headings[:shown])
+        for row in rows:
+            table.add_row(*row[:shown])
+        Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    for failure in failures:
+        errors.print(f"c5: {failure}", markup=False)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _as_json(found: Estimate) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "illuminant": [round(float(value), 6) for value in found.illuminant],
+        "gains": [round(float(value), 6) for value in found.gains],
+    }
+    return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
+
+
+def _progress(items: list[Path], what: str) -> Iterable[Path]:
+    if len(items) < 5:
+        yield from items
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors, transient=True) as progress:
+        yield from progress.track(items)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""One picture of how an estimate came about: the query, its roll, the emitted filters and bias, the heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from c5.color import Float32s, Float64s, uv_to_rgb
+from c5.estimator import Model, Profile
+from c5.histogram import Grid, histogram
+from c5.image import LinearImage
+from c5.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop
+
+PANEL = 256  # pixels of a map's side
+LABEL = 40  # height of the text over a panel
+SPACE = 20
+THUMBNAIL = 120
+
+NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
+
+
+def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImage], profile: Profile) -> Pixels:
+    """The picture; `roll` is shown, `profile` is used."""
+    histograms = histogram(image, model.grid)
+    filters, bias, gain = model.emit(histograms, profile)
+    estimate = model.estimate_histogram(histograms, profile)
+    assert estimate.heat_map is not None  # a model always makes one
+    spot = _bin_of(estimate.uv, model.grid)
+    gains = " ".join(f"{value:.2f}" for value in estimate.gains)
+    top = [
+        ("The image", "as the sensor sees it", _picture(develop(image))),
+        ("Balanced", f"gains {gains}", _picture(develop(image, estimate.illuminant))),
+        ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
+    ]
+    maps = [
+        ("Pixel histogram N0", "each bin in its color", _glow(histograms[0], model.grid)),
+        ("Gradient histogram N1", "", _glow(histograms[1], model.grid)),
+        ("Filter F0", "blue -, red +", _signed(filters[0], model.grid)),
+        ("Filter F1", "", _signed(filters[1], model.grid)),
+        ("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)),
+    ]
+    if gain is not None:
+        maps.append(("Gain G", "", _signed(gain, model.grid)))
+    thumbnails = [_picture(develop(other), THUMBNAIL) for other in roll[:10]]
+
+    width = 2 * MARGIN + len(maps) * (PANEL + SPACE) - SPACE
+    roll_top = MARGIN + 44 + LABEL + PANEL + SPACE
+    maps_top = roll_top + (LABEL + 80 if thumbnails else 0)
+    sheet = Image.new("RGB", (width, maps_top + LABEL + PANEL + 34 + MARGIN), PAPER)
+    draw = ImageDraw.Draw(sheet)
+    source = f": {Path(image.source).name}" if image.source else ""
+    draw.text((MARGIN, MARGIN - 6), f"How {model.name} found the light{source}"[:150], INK, ImageFont.load_default(21))
+    x = MARGIN
+    for title, note, picture in top:
+        _place(sheet, draw, x, MARGIN + 44, title, note, picture)
+        x += picture.width + SPACE
+    if thumbnails:
+        shown = f"{profile.n_images} images" + (
+            f", {len(thumbnails)} shown" if len(thumbnails) < profile.n_images else ""
+        )
+        draw.text((MARGIN, roll_top), "The roll", INK, ImageFont.load_default(16))
+        draw.text((MARGIN + 84, roll_top + 3), shown, FAINT, ImageFont.load_default(13))
+        for index, thumbnail in enumerate(thumbnails):
+            sheet.paste(thumbnail, (MARGIN + index * (THUMBNAIL + 8), roll_top + 26))
+    for index, (title, note, picture) in enumerate(maps):
+        _place(sheet, draw, MARGIN + index * (PANEL + SPACE), maps_top, title, note, picture)
+    axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{model.grid.limit:g} to {model.grid.limit:g}"
+    draw.text((MARGIN, sheet.height - MARGIN - 14), axes, FAINT, ImageFont.load_default(13))
+    return np.asarray(sheet)
+
+
+def _place(
+    sheet: Image.Image, draw: ImageDraw.ImageDraw, x: int, y: int, title: str, note: str, picture: Image.Image
+) -> None:
+    draw.text((x, y), title, INK, ImageFont.load_default(16))
+    draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
+    sheet.paste(picture, (x, y + LABEL))
+
+
+def _picture(pixels: Pixels, width: int | None = None) -> Image.Image:
+    picture = Image.fromarray(pixels)
+    scale = PANEL / picture.height if width is None else width / max(picture.width, picture.height * 1.5)
+    return picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
+
+
+def _glow(masses: Float32s, grid: Grid) -> Image.Image:
+    """A map of what is not negative, each bin in the color it stands for, on black."""
+    u, v = np.meshgrid(grid.u, grid.v)
+    colors = uv_to_rgb(np.stack([u, v], axis=-1))
+    colors /= colors.max(axis=-1, keepdims=True)
+    level = np.sqrt(masses / max(float(masses.max()), 1e-12))
+    return _enlarge((np.sqrt(0.35 + 0.65 * colors) * level[..., None] * 255), grid)
+
+
+def _signed(values: ArrayLike, grid: Grid) -> Image.Image:
+    """A map of numbers of both signs: white is zero, blue negative, red positive."""
+    array = np.asarray(values, dtype=np.float64)
+    share = np.clip(array / max(float(np.quantile(np.abs(array), 0.998)), 1e-12), -1, 1)[..., None]
+    ends = np.where(share < 0, NEGATIVE, POSITIVE)
+    return _enlarge(255 + (ends - 255) * np.abs(share), grid)
+
+
+def _enlarge(colors: NDArray[np.floating], grid: Grid) -> Image.Image:
+    upwards = colors[::-1] if grid.v[0] < grid.v[-1] else colors
+    pixels = np.clip(np.rint(upwards), 0, 255).astype(np.uint8)
+    return Image.fromarray(pixels).resize((PANEL, PANEL), Image.Resampling.NEAREST)
+
+
+def _bin_of(uv: Float64s, grid: Grid) -> tuple[float, float]:
+    """Where on a panel, in pixels from its left and top, a log-chroma lies."""
+    x, y = uv / (grid.step * grid.bins) + 0.5
+    return x * PANEL, (1 - y) * PANEL
+
+
+def _mark(panel: Image.Image, spot: tuple[float, float]) -> Image.Image:
+    draw = ImageDraw.Draw(panel)
+    x, y = spot
+    for radius, color in ((9, (0, 0, 0)), (8, (255, 255, 255))):
+        draw.ellipse((x - radius, y - radius, x + radius, y + radius), outline=color, width=1)
+    return panel

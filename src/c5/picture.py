@@ -1,0 +1,105 @@
+"""Pictures for people: linear camera RGB developed to sRGB, and sheets of them. Nothing here feeds an estimate."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from c5.color import Float64s, gains
+from c5.files import write_file
+from c5.image import LinearImage, shrink
+
+XYZ_TO_SRGB: Float64s = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
+"""IEC 61966-2-1, for a white of D65."""
+
+PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
+MARGIN, GAP, CAPTION = 24, 12, 30
+
+Pixels = NDArray[np.uint8]
+
+
+def camera_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
+    """The (3, 3) matrix from white-balanced camera RGB to linear sRGB, white to white.
+
+    `color_matrix` takes XYZ to camera RGB, as the ColorMatrix of a DNG file does.
+    """
+    balanced_to_xyz = np.linalg.inv(np.asarray(color_matrix, dtype=np.float64)) / gains(illuminant)
+    matrix = XYZ_TO_SRGB @ balanced_to_xyz
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None) -> Pixels:
+    """An 8-bit sRGB picture, (height, width, 3), of a linear image at working size.
+
+    The illuminant is divided out, highlights are kept neutral, `matrix` (see `camera_to_srgb`) takes the result to
+    sRGB, and a soft shoulder compresses what is bright. Without an illuminant: the camera's own colors.
+    """
+    small = shrink(image)
+    rgb = small.rgb.astype(np.float64)
+    if illuminant is not None:
+        # Clipped channels stop at the same level in all three, so that a blown highlight is white and not pink.
+        rgb = np.minimum(rgb * (gains(illuminant) / gains(illuminant).min()), 1)
+    brightness = np.percentile(rgb.max(axis=-1)[small.mask], 97) if small.mask.any() else 1.0
+    rgb = rgb * (0.9 / max(brightness, 1e-4))
+    if matrix is not None and illuminant is not None:
+        rgb = np.maximum(rgb @ np.asarray(matrix).T, 0)
+    rgb = np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1)
+    encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** (1 / 2.4) - 0.055)
+    return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
+
+
+class Frame(NamedTuple):
+    """One image on a sheet: pictures side by side and a line about them."""
+
+    pictures: Sequence[Pixels]
+    caption: str
+
+
+def make_sheet(
+    title: str, headings: Sequence[str], frames: Sequence[Frame], columns: int = 2, width: int = 264
+) -> Pixels:
+    """A contact sheet: a title, the meaning of the pictures of a frame, and the frames in columns."""
+    across = len(headings)
+    pictures = [[_fit(picture, width) for picture in frame.pictures] for frame in frames]
+    height = max(picture.height for row in pictures for picture in row)
+    frame_width, frame_height = across * width + (across - 1) * 4, height + CAPTION
+    rows = -(-len(frames) // columns)
+    top = MARGIN + 68
+    size = (2 * MARGIN + columns * frame_width + (columns - 1) * GAP * 2, top + rows * (frame_height + GAP) + MARGIN)
+    sheet = Image.new("RGB", size, PAPER)
+    draw = ImageDraw.Draw(sheet)
+    draw.text((MARGIN, MARGIN - 4), title, INK, ImageFont.load_default(21))
+    for index, (frame, row) in enumerate(zip(frames, pictures, strict=True)):
+        left = MARGIN + index % columns * (frame_width + GAP * 2)
+        up = top + index // columns * (frame_height + GAP)
+        for place, (picture, heading) in enumerate(zip(row, headings, strict=True)):
+            x = left + place * (width + 4)
+            if index < columns:
+                draw.text((x, top - 24), heading, FAINT, ImageFont.load_default(14))
+            sheet.paste(picture, (x, up + (height - picture.height) // 2))
+        draw.text((left, up + height + 5), frame.caption, INK, ImageFont.load_default(14))
+    return np.asarray(sheet)
+
+
+def write_picture(path: str | Path, pixels: Pixels) -> Path:
+    """Write a PNG, or a JPEG where the name says so."""
+    buffer = io.BytesIO()
+    if Path(path).suffix.lower() in (".jpg", ".jpeg"):
+        Image.fromarray(pixels).save(buffer, "JPEG", quality=92)
+    else:
+        Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
+    return write_file(path, buffer.getvalue())
+
+
+def _fit(pixels: Pixels, width: int) -> Image.Image:
+    """As wide as `width` where it lies across, as high as such a one where it stands upright."""
+    picture = Image.fromarray(pixels)
+    scale = width / max(picture.size)
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    return picture.resize(size, Image.Resampling.LANCZOS)

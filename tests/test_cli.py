@@ -1,0 +1,191 @@
+"""The command, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+from laws import textured
+from PIL import Image
+
+from c5.classical import METHODS
+
+
+def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "c5.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    done = c5("demo", "--out", folder, "--count", 6)
+    assert done.returncode == 0, done.stderr
+    assert str(folder / "sheet.png") in done.stdout.splitlines()[-1]
+    return folder
+
+
+def test_demo_writes_a_roll_its_truth_and_a_sheet(demo: Path) -> None:
+    files = sorted((demo / "roll").glob("*.png"))
+    assert len(files) == 6
+    assert imagecodecs.imread(files[0]).dtype == np.uint16
+    assert len((demo / "roll" / "manifest.csv").read_text().splitlines()) == 7
+    sheet = np.asarray(Image.open(demo / "sheet.png"))
+    assert sheet.shape[1] > 1000
+    assert sheet.std() > 30  # something is on it
+
+
+def test_estimate_prints_a_table_and_json(demo: Path) -> None:
+    files = sorted((demo / "roll").glob("*.png"))
+    table = c5("estimate", *files, "--roll", demo / "roll")
+    assert table.returncode == 0, table.stderr
+    assert all(file.name in table.stdout for file in files)
+    lines = [json.loads(line) for line in c5("estimate", *files, "--json").stdout.splitlines()]
+    assert [Path(line["file"]) for line in lines] == files
+    for line in lines:
+        assert np.linalg.norm(line["illuminant"]) == pytest.approx(1, abs=1e-4)
+        assert line["gains"][1] == 1
+        assert line["uncertainty_deg"] > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_classical_method_runs(demo: Path, method: str) -> None:
+    file = min((demo / "roll").glob("*.png"))
+    done = c5("estimate", file, "--method", method, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "uncertainty_deg" not in json.loads(done.stdout)
+    assert method in c5("methods").stdout
+
+
+def test_a_profile_is_the_roll_it_was_made_of(demo: Path, tmp_path: Path) -> None:
+    file = min((demo / "roll").glob("*.png"))
+    made = c5("calibrate", demo / "roll", "-o", tmp_path / "camera.c5profile")
+    assert made.returncode == 0, made.stderr
+    assert "6 images" in made.stdout
+    with_roll = c5("estimate", file, "--roll", demo / "roll", "--json").stdout
+    assert c5("estimate", file, "--profile", tmp_path / "camera.c5profile", "--json").stdout == with_roll
+    assert c5("estimate", file, "--json").stdout != with_roll
+
+
+def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
+    file = min((demo / "roll").glob("*.png"))
+    done = c5("explain", file, "--roll", demo / "roll", "-o", tmp_path / "out.png")
+    assert done.returncode == 0, done.stderr
+    picture = np.asarray(Image.open(tmp_path / "out.png"))
+    assert picture.shape[0] > 600
+    assert picture.std() > 30
+
+
+def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
+    """What is wrong, with the arguments and a part of the answer."""
+
+    def png(name: str, pixels: np.ndarray) -> Path:
+        (folder / name).write_bytes(imagecodecs.png_encode(pixels))
+        return folder / name
+
+    Image.fromarray(np.full((8, 8, 3), 99, np.uint8)).save(folder / "a.jpg")
+    np.save(folder / "nan.npy", np.full((8, 8, 3), np.nan))
+    np.save(folder / "gray.npy", np.full((8, 8), 0.5))
+    (folder / "cut.png").write_bytes(png("whole.png", (textured(0) * 65535).astype(np.uint16)).read_bytes()[:300])
+    (folder / "empty").mkdir()
+    (folder / "bad.c5profile").write_text("no profile")
+    good = folder / "whole.png"
+    return {
+        "missing file": (["estimate", folder / "none.png"], "no such file"),
+        "a folder": (["estimate", folder], "is a folder"),
+        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no pixel counts"),
+        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no pixel counts"),
+        "black, classical": (["estimate", folder / "black.png", "--method", "gray-world"], "black.png"),
+        "NaN": (["estimate", folder / "nan.npy"], "NaN"),
+        "one channel": (["estimate", folder / "gray.npy"], "shape"),
+        "JPEG": (["estimate", folder / "a.jpg"], "--assume-srgb"),
+        "cut short": (["estimate", folder / "cut.png"], "damaged"),
+        "unknown method": (["estimate", good, "--method", "magic"], "gray-world"),
+        "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "--method needs no model"),
+        "unknown model": (["estimate", good, "--model", "magic"], "there are default"),
+        "foreign model": (["estimate", good, "--model", folder / "a.jpg"], "not a C5 model"),
+        "bad profile": (["estimate", good, "--profile", folder / "bad.c5profile"], "c5 calibrate"),
+        "no profile": (["estimate", good, "--profile", folder / "none"], "no such file"),
+        "empty roll": (["estimate", good, "--roll", folder / "empty"], "no image"),
+        "missing roll": (["calibrate", folder / "none", "-o", folder / "p"], "no such folder"),
+        "levels": (["estimate", good, "--black", "9", "--white", "8"], "black level"),
+        "not weights": (["convert", folder / "a.jpg", "-o", folder / "m.c5"], "nothing was run"),
+        "no data": (["train", folder / "empty", "-o", folder / "run"], "google/ffcc"),
+        "nothing to train": (["train"], "--resume"),
+        "no run": (["train", "--resume", folder / "empty"], "no training run"),
+        "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
+    }
+
+
+def test_every_bad_input_gets_one_clear_line(tmp_path: Path) -> None:
+    for what, (arguments, answer) in bad_files(tmp_path).items():
+        before = set(tmp_path.rglob("*"))
+        done = c5(*arguments)
+        lines = [line for line in done.stderr.splitlines() if line.strip() and "passed over" not in line]
+        assert done.returncode == 1, what
+        assert len(lines) == 1, (what, done.stderr)
+        assert answer in lines[0], (what, done.stderr)
+        assert lines[0].startswith("c5: "), what
+        assert done.stdout == "", what
+        assert set(tmp_path.rglob("*")) == before, what
+
+
+def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:
+    good = min((demo / "roll").glob("*.png"))
+    done = c5("estimate", "none.png", good, "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["file"] == str(good)
+    assert "none.png: no such file" in done.stderr
+
+
+def test_srgb_is_linearised_when_asked(tmp_path: Path) -> None:
+    encoded = np.clip(textured(2, 64, 96) * 2, 0, 1) ** (1 / 2.2) * 255
+    Image.fromarray(encoded.astype(np.uint8)).save(tmp_path / "a.jpg", quality=98, subsampling=0)
+    done = c5("estimate", tmp_path / "a.jpg", "--assume-srgb", "--method", "gray-world", "--json")
+    expected = textured(2, 64, 96).mean(axis=(0, 1))
+    found = json.loads(done.stdout)["illuminant"]
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+
+
+def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = test_data / "data" / "ffcc_sample"
+    command = [sys.executable, "-m", "c5.cli", "train", str(data), "-o", str(tmp_path / "run"), "--epochs", "2"]
+    command += ["--hold-out", "NikonD5200", "--tensorboard"]
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 200
+    while not (tmp_path / "run" / "checkpoint.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert "--resume" in said
+    assert len(list((tmp_path / "cache").rglob("*.npz"))) == 100
+    again = c5("train", data, "-o", tmp_path / "run")
+    assert again.returncode == 1
+    assert "--resume" in again.stderr
+    resumed = c5("train", "--resume", tmp_path / "run")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "held-out cameras mean" in resumed.stderr
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+    rows = (tmp_path / "run" / "log.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["epoch", "1", "2"]
+    image = data / "data/shi_gehler/preprocessed/GehlerShi/000004.png"
+    assert c5("estimate", image, "--model", tmp_path / "run" / "model.c5").returncode == 0
+
+
+def test_convert_and_use_a_published_model(test_data: Path, tmp_path: Path) -> None:
+    done = c5("convert", test_data / "reference" / "C5_m_7_h_64.pth", "-o", tmp_path / "p.c5")
+    assert done.returncode == 0, done.stderr
+    folder = test_data / "data/ffcc_sample/data/cheng/preprocessed/Cheng/NikonD5200"
+    found = c5("estimate", *sorted(folder.glob("*.png"))[:2], "--roll", folder, "--model", tmp_path / "p.c5", "--json")
+    assert found.returncode == 0, found.stderr
+    assert "using 6 of the 10" in found.stderr
+    assert len(found.stdout.splitlines()) == 2

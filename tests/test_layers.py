@@ -1,0 +1,66 @@
+"""The shape of the package: imports point one way, and inference is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import c5
+
+PACKAGE = Path(c5.__file__).parent
+
+LAYERS = [
+    {"errors"},
+    {"color", "files"},
+    {"image"},
+    {"histogram", "readers", "classical", "picture", "metrics"},
+    {"ccc", "model_file", "demo", "datasets"},
+    {"estimator"},
+    {"explain"},
+    {"training"},
+    {"cli"},
+]
+"""A module may import what stands above it, and what is in its own subpackage."""
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports, functions included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found |= {name.split(".")[1] for name in names if name.startswith("c5.")}
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    rank = {name: index for index, layer in enumerate(LAYERS) for name in layer}
+    files = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE]
+    assert files
+    for path in files:
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for other in imports(path) - {own}:
+            assert rank[other] < rank[own], f"{path.relative_to(PACKAGE)} imports {other}"
+
+
+def test_only_training_imports_torch() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text()
+        if "training" not in path.relative_to(PACKAGE).parts:
+            assert "import torch" not in text
+            assert "from torch" not in text
+
+
+def test_inference_loads_neither_torch_nor_matplotlib() -> None:
+    code = """
+import sys, numpy as np, c5
+assert "onnxruntime" not in sys.modules, "import c5 must stay light"
+model = c5.load_model()
+image = np.random.default_rng(0).uniform(0.1, 0.9, (64, 96, 3))
+model.estimate(image, model.calibrate([image]))
+heavy = {"torch", "matplotlib", "scipy", "onnx"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
