@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 
 def milliseconds(job: Callable[[], object], repeats: int = 30) -> float:
     """The median time of a job, after two runs to warm up."""
-    job(), job()
+    job()
+    job()
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -22,7 +21,9 @@ def milliseconds(job: Callable[[], object], repeats: int = 30) -> float:
 
 
 def show(title: str, headings: list[str], rows: list[list[str]]) -> None:
-    table = Table(*headings, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=120).print(table)
+    """Print a table in Markdown."""
+    table = [headings, ["-" * len(heading) for heading in headings], *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(headings))]
+    print(f"\n{title}\n")
+    for row in table:
+        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |")

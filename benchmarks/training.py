@@ -22,7 +22,7 @@ def main() -> None:
     masses = rng.random((count, 2, 64, 64), dtype=np.float32) ** 30
     histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True))
     cameras = np.array([f"camera {index % CAMERAS}" for index in range(count)])
-    samples = Samples(histograms, rng.uniform(0.3, 1, (count, 3)), cameras)
+    samples = Samples(histograms[:, None], rng.uniform(0.3, 1, (count, 3)), cameras)
     config = TrainConfig() if device.type == "cuda" else TrainConfig(epochs=1, batch_sizes=(32,))
     start = time.perf_counter()
     trainer = Trainer(config, samples)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from laws import textured
 
-from c5 import DataError, Grid, histogram
+from c5 import DataError, Grid, LinearImage, histogram
 from c5.datasets import read_ffcc
-from c5.training.data import load_samples
+from c5.training.data import load_samples, make_views
 
 
 def write_ffcc(folder: Path, count: int = 3, camera: str = "Canon5D") -> Path:
@@ -79,6 +79,7 @@ def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     folder, cache = write_ffcc(tmp_path / "set"), tmp_path / "cache"
     first = load_samples(read_ffcc(folder), Grid(32), cache=cache)
     np.testing.assert_array_equal(first.histograms[1], histogram(read_ffcc(folder)[1].read(), Grid(32)))
+    assert first.views.shape == (3, 1, 2, 32, 32)
     entries = sorted(cache.rglob("*.npz"))
     assert len(entries) == 3
     # Moved files are known again; damaged entries are made anew; another grid is another entry.
@@ -90,3 +91,17 @@ def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     assert [entry.stat().st_mtime_ns for entry in entries[1:]] == stamps[1:]
     load_samples(read_ffcc(tmp_path / "moved"), Grid(16), cache=cache)
     assert len(list(cache.rglob("*.npz"))) == 6
+
+
+def test_crops_are_parts_of_the_image() -> None:
+    image = LinearImage(textured(3, 60, 90))
+    views = make_views(image, Grid(32), 5, np.random.default_rng(0))
+    assert views.shape == (6, 2, 32, 32)
+    np.testing.assert_array_equal(views[0], histogram(image, Grid(32)))
+    assert len({view.tobytes() for view in views}) == 6
+    # No color can be in a part that is not in the whole.
+    assert not (views[1:, 0] > 0)[:, views[0, 0] == 0].any()
+    # Where a part is all black, the whole stands in.
+    half = textured(3, 60, 90)
+    half[:, 5:] = 0
+    assert np.isfinite(make_views(LinearImage(half), Grid(32), 8, np.random.default_rng(1))).all()

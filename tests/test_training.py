@@ -31,7 +31,7 @@ def render_samples(cameras: int, photos: int, bins: int, seed: int) -> tuple[Sam
             illuminants.append(photo.illuminant)
             names.append(f"{camera.name} {index}")
             classical.append(float(angular_error(shades_of_gray(photo.image), photo.illuminant)))
-    return Samples(np.stack(histograms), np.stack(illuminants), np.array(names)), classical
+    return Samples(np.stack(histograms)[:, None], np.stack(illuminants), np.array(names)), classical
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def test_training_helps_on_cameras_it_has_not_seen() -> None:
     network = NetworkConfig(bins=32, widths=(8, 16, 32), n_images=6)
     config = TrainConfig(network, epochs=24, batch_sizes=(16, 32), learning_rate=2e-3, shift=4)
     trainer = Trainer(config, seen, CPU)
-    before = validate(trainer, unseen).mean()
+    before = validate(trainer, unseen, 3).mean()
     for _ in trainer.run():
         pass
-    after = validate(trainer, unseen).mean()
+    after = validate(trainer, unseen, 3).mean()
     assert after < 0.5 * before
     assert after < 0.8 * np.mean(classical)
 
@@ -62,6 +62,7 @@ def test_resumed_is_uninterrupted(few: Samples, tmp_path: Path, monkeypatch: pyt
     del stopped  # as good as killed: nothing after this point runs
     resumed = [progress.epoch for progress in train(plan, few, tmp_path / "parts", device=CPU)]
     assert resumed == whole[2:]
+    assert [epoch.number for epoch in whole] == [1, 2, 3, 4, 4]  # the last step is the export
     models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
     assert models[0].identity == models[1].identity
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
@@ -122,7 +123,7 @@ def test_held_out_cameras_are_not_trained_on(few: Samples, tmp_path: Path) -> No
     assert set(held.cameras) == {name}
     assert name not in set(own.cameras)
     plan = Plan(TrainConfig(SMALL, epochs=1, batch_sizes=(8,), shift=2), ["x"], [name])
-    (progress,) = train(plan, few, tmp_path, device=CPU)
+    *_, progress = train(plan, few, tmp_path, device=CPU)
     assert progress.validation is not None
     file = load_model(tmp_path / "model.c5").file
     assert name not in file.training["cameras"]
@@ -135,10 +136,12 @@ def test_held_out_cameras_are_not_trained_on(few: Samples, tmp_path: Path) -> No
 
 def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) -> None:
     config = TrainConfig(SMALL, shift=2)
-    draws = draw_epoch(few.cameras, config, 5, np.random.default_rng(0))
-    assert sorted(set(draws.query.ravel().tolist())) == list(range(len(few)))
-    assert (few.cameras[draws.roll] == few.cameras[draws.query][..., None]).all()
-    assert (draws.roll != draws.query[..., None]).all()
+    draws = draw_epoch(few, config, 5, np.random.default_rng(0))
+    query, roll = draws.images[..., :1], draws.images[..., 1:]
+    assert sorted(set(query.ravel().tolist())) == list(range(len(few)))
+    assert (few.cameras[roll] == few.cameras[query]).all()
+    assert (roll != query).all()
+    assert not draws.views.any()
     # A name inside another is another camera.
     names = np.array(["D5", "D50", "D5", "D50", "D500"])
     rolls = draw_rolls(names, np.arange(5), 3, np.random.default_rng(0))
@@ -149,9 +152,24 @@ def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) 
 
 def test_roll_sizes_vary(few: Samples) -> None:
     config = TrainConfig(dataclasses.replace(SMALL, n_images=8), shift=2)
-    draws = draw_epoch(few.cameras, config, 8, np.random.default_rng(0))
-    sizes = {len(set(roll.tolist())) for roll in draws.roll.reshape(-1, 7)}
+    draws = draw_epoch(few, config, 8, np.random.default_rng(0))
+    sizes = {len(set(roll.tolist())) for roll in draws.images[..., 1:].reshape(-1, 7)}
     assert {1, 2, 3} <= sizes
+
+
+def test_crops_are_drawn_half_of_the_time(few: Samples) -> None:
+    cropped = Samples(np.repeat(few.views, 3, axis=1), few.illuminants, few.cameras)
+    draws = draw_epoch(cropped, TrainConfig(SMALL, shift=2), 8, np.random.default_rng(0))
+    shares = np.bincount(draws.views.ravel(), minlength=3) / draws.views.size
+    np.testing.assert_allclose(shares, [0.5, 0.25, 0.25], atol=0.12)
+
+
+def test_bfloat16_trains_alike(few: Samples) -> None:
+    def error(bfloat16: bool) -> float:
+        config = TrainConfig(SMALL, epochs=8, batch_sizes=(4,), shift=2, learning_rate=2e-3, bfloat16=bfloat16)
+        return [epoch.error for epoch in Trainer(config, few, CPU).run()][-1]
+
+    assert error(True) == pytest.approx(error(False), rel=0.25)
 
 
 @pytest.mark.parametrize("geometry", ["exact", "published"])
@@ -160,11 +178,11 @@ def test_shifted_samples_stay_true(geometry: str) -> None:
     grid = Grid(32) if geometry == "exact" else Grid.published(32)
     rng = np.random.default_rng(4)
     photo = render_roll(VirtualCamera.random(rng), 1, rng, (40, 60))[0]
-    samples = Samples(histogram(photo.image, grid)[None], photo.illuminant[None], np.array(["a"]))
+    samples = Samples(histogram(photo.image, grid)[None, None], photo.illuminant[None], np.array(["a"]))
     network = NetworkConfig(bins=32, widths=(4, 8), n_images=2, geometry=grid.geometry, kind=RollKind.SEPARATE)
     trainer = Trainer(TrainConfig(network, shift=3), samples, CPU)
     index, shift = torch.zeros(1, 1, dtype=torch.int64), torch.tensor([[2, -1]])
-    moved = trainer._moved(index, shift)[0, 0].numpy()
+    moved = trainer._moved(index, index, shift)[0, 0].numpy()
     expected = np.roll(samples.histograms[0], (2, -1), axis=(1, 2))
     expected[:, :2] = expected[:, :, -1:] = 0
     np.testing.assert_array_equal(moved, expected)

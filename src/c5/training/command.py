@@ -36,7 +36,7 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         def track(samples: Sequence[Sample]) -> Iterable[Sample]:
             return progress.track(samples, description="histograms")
 
-        samples = load_samples(photographs, plan.config.network.grid, track)
+        samples = load_samples(photographs, plan.config.network.grid, plan.config.crops, track)
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
         task = progress.add_task("training", total=plan.config.epochs)
         try:

@@ -78,6 +78,10 @@ class TrainConfig:
     """Draw how many of the additional images differ anew each time, so that rolls of any size work."""
     empty_roll: float = 0.1
     """Share of samples without any additional image, so that a query alone works. `PROFILE` only."""
+    crops: int = 4
+    """Random crops of each image that training sees in its place half of the time."""
+    bfloat16: bool = False
+    """Compute the network in bfloat16: faster where the hardware has it."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -85,6 +89,8 @@ class TrainConfig:
             raise ParameterError("a run needs at least one epoch and positive batch sizes")
         if not 0 <= self.shift < self.network.bins // 4:
             raise ParameterError(f"shift must lie between 0 and {self.network.bins // 4 - 1} bins, not {self.shift}")
+        if not 0 <= self.crops <= 64:
+            raise ParameterError(f"crops must lie between 0 and 64, not {self.crops}")
         if not 0 <= self.empty_roll < 1:
             raise ParameterError(f"empty_roll is a share between 0 and 1, not {self.empty_roll}")
 
@@ -92,7 +98,7 @@ class TrainConfig:
     def paper(cls, n_images: int = 9) -> TrainConfig:
         """Section 3.2 of the paper, on its architecture."""
         network = NetworkConfig(kind=RollKind.SEPARATE, n_images=n_images, geometry=Geometry.PUBLISHED)
-        return cls(network, shift=0, vary_roll=False, empty_roll=0)
+        return cls(network, shift=0, vary_roll=False, empty_roll=0, crops=0)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"network": self.network.to_json(), "batch_sizes": list(self.batch_sizes)}

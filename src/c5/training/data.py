@@ -12,9 +12,10 @@ import platformdirs
 
 from c5.color import Float32s
 from c5.datasets import Sample
-from c5.errors import ReadError
+from c5.errors import ImageError, ReadError
 from c5.files import write_file
 from c5.histogram import Grid, histogram
+from c5.image import LinearImage, shrink
 from c5.model_file import UNPACKING_ERRORS
 from c5.training.samples import Samples
 
@@ -29,36 +30,55 @@ def cache_folder() -> Path:
 def load_samples(
     samples: Sequence[Sample],
     grid: Grid,
+    crops: int = 0,
     track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter,
     cache: Path | None = None,
 ) -> Samples:
-    """The histograms and labels of photographs. `track` may show progress over the samples as they are read."""
+    """The histograms and labels of photographs, with those of some random crops of each.
+
+    `track` may show progress over the samples as they are read.
+    """
     folder = cache or cache_folder()
-    histograms = [_cached_histogram(sample, grid, folder) for sample in track(samples)]
     return Samples(
-        np.stack(histograms),
+        np.stack([_cached_views(sample, grid, crops, folder) for sample in track(samples)]),
         np.stack([sample.illuminant for sample in samples]),
         np.array([sample.camera for sample in samples]),
     )
 
 
-def _cached_histogram(sample: Sample, grid: Grid, folder: Path) -> Float32s:
+def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
     try:
         content = sample.path.read_bytes()
     except OSError as error:
         raise ReadError(f"{sample.path}: cannot be read: {error.strerror}") from None
-    what = f"{CACHE_VERSION} {grid.bins} {grid.limit} {grid.geometry.value}"
+    what = f"{CACHE_VERSION} {grid.bins} {grid.limit} {grid.geometry.value} {crops}"
     key = hashlib.sha256(what.encode() + b"\0" + content).hexdigest()
     path = folder / key[:2] / f"{key[2:34]}.npz"
     try:
         with np.load(path, allow_pickle=False) as file:
-            kept = file["histograms"]
-            if kept.shape == (2, grid.bins, grid.bins):
+            kept = file["views"]
+            if kept.shape == (1 + crops, 2, grid.bins, grid.bins):
                 return np.asarray(kept, dtype=np.float32)
     except UNPACKING_ERRORS:
         pass  # absent, or damaged: computed anew
-    result = histogram(sample.read(), grid)
+    result = make_views(sample.read(), grid, crops, np.random.default_rng(int(key[:16], 16)))
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, histograms=result)
+    np.savez_compressed(buffer, views=result)
     write_file(path, buffer.getvalue())
     return result
+
+
+def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
+    """Histograms (1 + crops, 2, n, n) of an image and of random parts of it, a quarter of its area or more each."""
+    image = shrink(image)
+    height, width = image.rgb.shape[:2]
+    views = [histogram(image, grid)]
+    for _ in range(crops):
+        h, w = (max(1, round(side * rng.uniform(0.5, 1))) for side in (height, width))
+        y, x = rng.integers(0, height - h + 1), rng.integers(0, width - w + 1)
+        part = (slice(y, y + h), slice(x, x + w))
+        try:
+            views.append(histogram(LinearImage(image.rgb[part], image.mask[part], image.clipped[part]), grid))
+        except ImageError:  # nothing there counts
+            views.append(views[0])
+    return np.stack(views)

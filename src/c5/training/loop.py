@@ -19,7 +19,7 @@ from c5.histogram import Geometry
 from c5.training.ccc import Locator
 from c5.training.config import TrainConfig
 from c5.training.losses import angular_error, smoothness
-from c5.training.network import Network, build_network
+from c5.training.network import Emitted, Network, build_network
 from c5.training.samples import Samples, draw_epoch
 
 
@@ -65,7 +65,7 @@ class Trainer:
             fused=cuda,  # one kernel instead of hundreds
         )
         pad = config.shift
-        self.histograms = functional.pad(torch.as_tensor(samples.histograms), (pad, pad, pad, pad)).to(self.device)
+        self.views = functional.pad(torch.as_tensor(samples.views), (pad, pad, pad, pad)).to(self.device)
         self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=self.device)
         self.totals = torch.zeros(2, device=self.device)  # loss, angular error
         self.steps: dict[int, Callable[..., None]] = {}
@@ -80,7 +80,7 @@ class Trainer:
         stages = config.batch_sizes
         batch = min(stages[self.epoch * len(stages) // config.epochs], len(self.samples))
         # Everything random in an epoch comes from the seed and its number, so that a resumed run is the same run.
-        draws = draw_epoch(self.samples.cameras, config, batch, np.random.default_rng([config.seed, self.epoch]))
+        draws = draw_epoch(self.samples, config, batch, np.random.default_rng([config.seed, self.epoch]))
         self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
         self.network.train()
         self.totals.zero_()
@@ -88,7 +88,7 @@ class Trainer:
         if batch not in self.steps:
             self.steps[batch] = self._make_step(batch)
         step = self.steps[batch]
-        count = len(draws.query)
+        count = len(draws.images)
         for index in range(count):
             step(*(array[index] for array in on_device))
         loss, error = (self.totals / count).tolist()
@@ -114,11 +114,15 @@ class Trainer:
             else:
                 group["lr"] = rate
 
-    def _step(self, query: Tensor, roll: Tensor, shift: Tensor, present: Tensor) -> None:
+    def _step(self, images: Tensor, views: Tensor, shift: Tensor, present: Tensor) -> None:
         config = self.config
-        histograms = self._moved(torch.cat([query[:, None], roll], dim=1), shift)
-        truth = self._moved_light(query, shift)
-        emitted = self.network(histograms[:, 0], histograms[:, 1:], present)
+        histograms = self._moved(images, views, shift)
+        truth = self._moved_light(images[:, 0], shift)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
+            emitted = self.network(histograms[:, 0], histograms[:, 1:], present)
+        emitted = Emitted(
+            emitted.filters.float(), emitted.bias.float(), None if emitted.gain is None else emitted.gain.float()
+        )
         located = self.locator(emitted, histograms[:, 0])
         error = angular_error(located.illuminant, truth).mean()
         loss = error + smoothness(emitted, config.smooth_filters, config.smooth_bias)
@@ -127,15 +131,14 @@ class Trainer:
         self.optimizer.step()
         self.totals += torch.stack([loss.detach(), error.detach()])
 
-    def _moved(self, index: Tensor, shift: Tensor) -> Tensor:
+    def _moved(self, images: Tensor, views: Tensor, shift: Tensor) -> Tensor:
         """Histograms (batch, images, 2, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
         n = self.config.network.bins
         line = torch.arange(n, device=self.device) + self.config.shift
         rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)
         channel = torch.arange(2, device=self.device)[:, None, None]
-        return self.histograms[
-            index[:, :, None, None, None], channel, rows[:, None, None, :, None], columns[:, None, None, None, :]
-        ]
+        image, view = images[:, :, None, None, None], views[:, :, None, None, None]
+        return self.views[image, view, channel, rows[:, None, None, :, None], columns[:, None, None, None, :]]
 
     def _moved_light(self, index: Tensor, shift: Tensor) -> Tensor:
         grid = self.config.network.grid
@@ -149,8 +152,8 @@ class Trainer:
             return self._step
         additional = max(1, self.config.network.n_images - 1)
         inputs = [
-            torch.zeros(batch, dtype=torch.int64, device=self.device),
-            torch.zeros(batch, additional, dtype=torch.int64, device=self.device),
+            torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),
+            torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),
             torch.zeros(batch, 2, dtype=torch.int64, device=self.device),
             torch.ones(batch, device=self.device),
         ]

@@ -20,13 +20,15 @@ import torch
 from c5.color import Float64s, angular_error
 from c5.errors import ParameterError, ReadError
 from c5.files import write_file
-from c5.metrics import Statistics, summarize
+from c5.metrics import Statistics, summarize_repeats
 from c5.training.config import TrainConfig
 from c5.training.export import export_model
 from c5.training.loop import Epoch, Trainer, estimate
 from c5.training.samples import Samples, draw_rolls
 
-VALIDATE_EVERY = 5  # epochs
+VALIDATE_EVERY = 10  # epochs
+REPEATS = 10
+"""How often the final validation draws additional images anew, as in the paper."""
 
 
 class Plan(NamedTuple):
@@ -53,7 +55,7 @@ class Plan(NamedTuple):
 
 class Progress(NamedTuple):
     epoch: Epoch
-    validation: Statistics | None  # on the cameras held out, every few epochs and at the end
+    validation: Statistics | None  # on the cameras held out: now and then, and in a last step with all repeats
 
 
 def split(samples: Samples, hold_out: list[str]) -> tuple[Samples, Samples | None]:
@@ -68,7 +70,7 @@ def split(samples: Samples, hold_out: list[str]) -> tuple[Samples, Samples | Non
     return samples.take(~held), samples.take(held) if held.any() else None
 
 
-def validate(trainer: Trainer, samples: Samples, repeats: int = 3) -> Float64s:
+def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
     """Angular errors (repeats, images), each image with other images of its camera as its roll."""
     count = max(1, trainer.config.network.n_images - 1)
     queries = np.arange(len(samples))
@@ -87,10 +89,9 @@ def train(
     trainer = Trainer(plan.config, own, device)
     rows = load_checkpoint(trainer, folder)
     for epoch in trainer.run():
-        last = epoch.number == plan.config.epochs
         validation = None
-        if held is not None and (last or epoch.number % VALIDATE_EVERY == 0):
-            validation = summarize(validate(trainer, held).mean(axis=0))
+        if held is not None and epoch.number % VALIDATE_EVERY == 0 and epoch.number < plan.config.epochs:
+            validation = summarize_repeats(validate(trainer, held, 1)).mean
         rows.append(_row(epoch, validation))
         save_checkpoint(trainer, rows, folder)
         if board is not None:
@@ -98,18 +99,15 @@ def train(
                 if value != "" and name != "epoch":
                     board.add_scalar(name, float(value), epoch.number)
         yield Progress(epoch, validation)
-    errors = (
-        {}
-        if held is None
-        else {f"held out: {', '.join(plan.hold_out)}": summarize(validate(trainer, held).mean(axis=0))._asdict()}
-    )
+    final = None if held is None else summarize_repeats(validate(trainer, held, REPEATS)).mean
     export_model(
         trainer.network,
         folder / "model.c5",
         name=folder.resolve().name,
         training={"config": plan.config.to_json(), "cameras": sorted(set(own.cameras.tolist())), "images": len(own)},
-        errors=errors,
+        errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
+    yield Progress(trainer.history[-1], final)
 
 
 def _row(epoch: Epoch, validation: Statistics | None) -> dict[str, Any]:

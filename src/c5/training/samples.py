@@ -19,27 +19,32 @@ Ints = NDArray[np.int64]
 class Samples:
     """Histograms with the truth about each. Cameras are told apart by their whole name."""
 
-    histograms: Float32s  # (images, 2, n, n)
+    views: Float32s  # (images, views, 2, n, n): histograms of the whole image, then of random crops of it
     illuminants: Float64s  # (images, 3)
     cameras: NDArray[np.str_]  # (images,)
 
     def __post_init__(self) -> None:
-        if not len(self.histograms) == len(self.illuminants) == len(self.cameras) > 0:
-            raise ParameterError("samples need one histogram, illuminant and camera an image, and at least one image")
+        if not len(self.views) == len(self.illuminants) == len(self.cameras) > 0 or self.views.ndim != 5:
+            raise ParameterError("samples need views (images, views, 2, n, n), an illuminant and a camera an image")
 
     def __len__(self) -> int:
-        return len(self.histograms)
+        return len(self.views)
+
+    @property
+    def histograms(self) -> Float32s:
+        """(images, 2, n, n) of the whole images."""
+        return self.views[:, 0]
 
     def take(self, index: NDArray[np.generic]) -> Samples:
         """Those at an index, or where a mask is True."""
-        return Samples(self.histograms[index], self.illuminants[index], self.cameras[index])
+        return Samples(self.views[index], self.illuminants[index], self.cameras[index])
 
 
 class Draws(NamedTuple):
     """What one epoch is made of, a row a step."""
 
-    query: Ints  # (steps, batch)
-    roll: Ints  # (steps, batch, additional)
+    images: Ints  # (steps, batch, 1 + additional): the query, then its roll
+    views: Ints  # the same shape: which view of each
     shift: Ints  # (steps, batch, 2), bins along v and u
     present: Float32s  # (steps, batch), 0 where the roll is taken away
 
@@ -60,16 +65,21 @@ def draw_rolls(cameras: NDArray[np.str_], query: Ints, count: int, rng: np.rando
     return rolls
 
 
-def draw_epoch(cameras: NDArray[np.str_], config: TrainConfig, batch: int, rng: np.random.Generator) -> Draws:
+def draw_epoch(samples: Samples, config: TrainConfig, batch: int, rng: np.random.Generator) -> Draws:
     """Every image once as the query, in random order; the last batch is filled up from the start."""
-    order = rng.permutation(len(cameras))
+    order = rng.permutation(len(samples))
     steps = -(-order.size // batch)
     query = np.resize(order, (steps, batch)).astype(np.int64)
     additional = max(1, config.network.n_images - 1)
-    roll = draw_rolls(cameras, query, additional, rng)
+    roll = draw_rolls(samples.cameras, query, additional, rng)
     if config.vary_roll:  # a roll of d different images repeats them to fill its slots: pooling ignores duplicates
         distinct = rng.integers(1, additional + 1, (steps, batch, 1))
         roll = np.take_along_axis(roll, np.arange(additional) % distinct, axis=2)
+    images = np.concatenate([query[..., None], roll], axis=2)
+    views = np.zeros_like(images)
+    crops = samples.views.shape[1] - 1
+    if crops:  # half of the time the whole image
+        views = rng.integers(1, crops + 1, images.shape) * rng.integers(0, 2, images.shape)
     shift = rng.integers(-config.shift, config.shift + 1, (steps, batch, 2))
     present = (rng.random((steps, batch)) >= config.empty_roll).astype(np.float32)
-    return Draws(query, roll, shift, present)
+    return Draws(images, views, shift, present)
