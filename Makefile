@@ -35,7 +35,7 @@ benchmark: .venv/development
 
 .venv/development: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "== installing the package with its training extra and what the tests need"
-	$(PIP) install --constraint constraints.txt --editable '.[train]' hypothesis mypy pytest ruff
+	$(PIP) install --constraint constraints.txt --editable '.[train,test]'
 	@touch $@
 
 clean:

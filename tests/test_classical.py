@@ -134,9 +134,9 @@ def test_a_gray_scene_shows_the_light(name: str) -> None:
 @EVERY
 @pytest.mark.parametrize("fill", [0.0, 1.0])
 def test_an_image_without_a_pixel_that_counts_is_refused(name: str, fill: float) -> None:
-    with pytest.raises(ImageError, match="every pixel is masked, clipped or black"):
+    with pytest.raises(ImageError, match="no pixel counts"):
         estimate(name, np.full((8, 8, 3), fill))
-    with pytest.raises(ImageError, match="every pixel is masked, clipped or black"):
+    with pytest.raises(ImageError, match="no pixel counts"):
         estimate(name, scene(0), np.zeros((48, 64), np.bool_))
 
 

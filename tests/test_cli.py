@@ -104,6 +104,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no pixel counts"),
         "black, classical": (["estimate", folder / "black.png", "--method", "gray-world"], "black.png"),
         "NaN": (["estimate", folder / "nan.npy"], "NaN"),
+        "dead channel": (["estimate", png("red.png", np.full((8, 8, 3), [999, 0, 0], np.uint16))], "red.png"),
         "one channel": (["estimate", folder / "gray.npy"], "shape"),
         "JPEG": (["estimate", folder / "a.jpg"], "--assume-srgb"),
         "cut short": (["estimate", folder / "cut.png"], "damaged"),
@@ -120,6 +121,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "no data": (["train", folder / "empty", "-o", folder / "run"], "google/ffcc"),
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
+        "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),
         "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
     }
 
@@ -135,6 +137,30 @@ def test_every_bad_input_gets_one_clear_line(tmp_path: Path) -> None:
         assert lines[0].startswith("c5: "), what
         assert done.stdout == "", what
         assert set(tmp_path.rglob("*")) == before, what
+
+
+def test_names_with_brackets_and_spaces(demo: Path, tmp_path: Path) -> None:
+    source = min((demo / "roll").glob("*.png")).read_bytes()
+    for name in ("[a].png", "[/x].png", "[bold] ü.png"):
+        path = tmp_path / "of [b]" / name.replace("/", "")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(source)
+        done = c5("estimate", path, "--roll", path.parent)
+        assert done.returncode == 0, done.stderr
+        assert path.name in done.stdout
+
+
+def test_explain_takes_any_shape(tmp_path: Path) -> None:
+    for shape in ((160, 400), (20, 4000), (1000, 1)):
+        np.save(tmp_path / "a.npy", textured(1, *shape))
+        done = c5("explain", tmp_path / "a.npy", "-o", tmp_path / "out.png")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
+    for seed, count in ((1, 4), (2, 2)):
+        assert c5("demo", "--out", tmp_path, "--seed", seed, "--count", count, "--method", "pca").returncode == 0
+    assert len(list((tmp_path / "roll").glob("*.png"))) == 2
 
 
 def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:

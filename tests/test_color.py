@@ -64,6 +64,11 @@ def test_angle_to_itself_is_zero_even_in_single_precision(rgb: tuple[float, ...]
     assert angular_error(single, single) == 0
 
 
+@pytest.mark.parametrize("length", [1e-200, 1e200])
+def test_angle_of_vectors_of_any_length(length: float) -> None:
+    assert angular_error(np.array([1, 2, 3]) * length, [1, 2, 3]) == pytest.approx(0, abs=1e-9)
+
+
 def test_opposite_vectors_are_180_degrees_apart() -> None:
     assert angular_error([1, 2, 3], [-1, -2, -3]) == pytest.approx(180)
 

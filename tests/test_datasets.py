@@ -93,6 +93,12 @@ def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     assert len(list(cache.rglob("*.npz"))) == 6
 
 
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
+    samples = read_ffcc(write_ffcc(tmp_path / "set"))
+    (tmp_path / "file").touch()
+    assert len(load_samples(samples, Grid(32), cache=tmp_path / "file" / "cache")) == 3
+
+
 def test_crops_are_parts_of_the_image() -> None:
     image = LinearImage(textured(3, 60, 90))
     views = make_views(image, Grid(32), 5, np.random.default_rng(0))

@@ -80,6 +80,27 @@ def test_damaged_profiles(model: Model, roll: list[Photo], tmp_path: Path) -> No
         Profile.load(tmp_path / "none")
 
 
+def test_profiles_with_missing_levels_are_refused(model: Model, roll: list[Photo]) -> None:
+    profile = model.calibrate([roll[0].image])
+    for features in (profile.features[:-1], (), tuple(level[:, 1:] for level in profile.features)):
+        with pytest.raises(ProfileError, match="damaged"):
+            model.estimate(roll[0].image, Profile(profile.model, features, 1))
+
+
+def test_flipped_bytes_in_a_profile_never_crash(model: Model, roll: list[Photo], tmp_path: Path) -> None:
+    path = model.calibrate([roll[0].image]).save(tmp_path / "p.c5profile")
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(data), 300):
+        bad = bytearray(data)
+        bad[place] ^= 1 << rng.integers(8)
+        path.write_bytes(bad)
+        try:
+            model.check_profile(Profile.load(path))
+        except ProfileError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
 def test_a_roll_of_two_cameras_is_refused(model: Model, roll: list[Photo]) -> None:
     other = LinearImage(roll[1].image.rgb, camera="Another")
     with pytest.raises(ProfileError, match="one camera"):

@@ -150,6 +150,18 @@ def test_large_images_are_averaged_first() -> None:
     np.testing.assert_allclose(histogram(large), histogram(image), atol=1e-5)
 
 
+def test_published_geometry_counts_clipped_pixels_at_any_size() -> None:
+    small = textured(4, 256, 384)
+    small[:100, :200] = [1, 0.5, 0.7]
+    large = np.repeat(np.repeat(small, 2, axis=0), 2, axis=1)
+    np.testing.assert_allclose(histogram(large, Grid.published()), histogram(small, Grid.published()), atol=1e-4)
+
+
+def test_errors_name_the_image() -> None:
+    with pytest.raises(ImageError, match=r"^night\.png: no pixel counts"):
+        histogram(LinearImage(np.zeros((4, 4, 3)), source="night.png"))
+
+
 def test_a_flat_image_has_no_gradient_histogram() -> None:
     result = histogram(np.full((8, 8, 3), [0.2, 0.4, 0.3]))
     assert result[0].sum() > 0

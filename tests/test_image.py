@@ -100,9 +100,36 @@ def test_a_clipped_area_stays_clipped_and_a_masked_one_masked() -> None:
     assert (small.camera, small.source) == ("a", "b")
 
 
+@pytest.mark.parametrize("shape", [(5, 100_000), (100_000, 3), (1, 200_000), (1001, 1001), (257, 385)])
+def test_any_shape_shrinks(shape: tuple[int, int]) -> None:
+    small = shrink(np.full((*shape, 3), [0.25, 0.5, 0.125], np.float32))
+    assert small.rgb.shape[0] * small.rgb.shape[1] <= WORKING_PIXELS * 1.5  # a strip is at least a pixel wide
+    np.testing.assert_allclose(small.rgb, np.broadcast_to([0.25, 0.5, 0.125], small.rgb.shape), rtol=1e-5)
+
+
+def test_byte_order_and_layout_do_not_matter() -> None:
+    pixels = (textured(8, 300, 400) * 65535).astype(np.uint16)
+    expected = shrink(pixels).rgb
+    for other in (pixels.astype(">u2"), np.asfortranarray(pixels), pixels[::-1][::-1]):
+        np.testing.assert_array_equal(shrink(other).rgb, expected)
+
+
+def test_negative_pixels_are_cut_before_they_are_averaged() -> None:
+    pixels = textured(9, 600, 800) - np.float32(0.1)
+    np.testing.assert_allclose(shrink(pixels).rgb, shrink(LinearImage(pixels)).rgb, atol=1e-6)
+
+
+def test_other_types_are_named_at_any_size() -> None:
+    for size in (10, 400):
+        with pytest.raises(ImageError, match="int32"):
+            shrink(np.zeros((size, size, 3), np.int32))
+
+
 @pytest.mark.parametrize("value", [np.nan, 2.0])
 def test_bad_pixels_in_large_arrays_are_named(value: float) -> None:
     pixels = np.full((600, 800, 3), 0.5, np.float32)
-    pixels[300, 400, 1] = value
-    with pytest.raises(ImageError, match=r"\[0, 1\]"):
-        shrink(pixels)
+    for place in ((300, 400, 1), (599, 3, 0), (3, 799, 2)):
+        bad = pixels.copy()
+        bad[place] = value
+        with pytest.raises(ImageError, match=r"\[0, 1\]"):
+            shrink(bad)

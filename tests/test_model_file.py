@@ -89,7 +89,18 @@ def test_foreign_and_newer_files(path: Path, tmp_path: Path) -> None:
         read_model(path)
 
 
-@pytest.mark.parametrize("changes", [{"grid": {}}, {"kind": "other"}, {"graphs": {"roll": "0"}}, {"n_images": "x"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"grid": {}},
+        {"grid": {"bins": 64.0, "limit": 2.85, "geometry": "exact"}},
+        {"kind": "other"},
+        {"graphs": {"roll": "0"}},
+        {"graphs": ["roll", "query"]},
+        {"n_images": "x"},
+        {"version": "1"},
+    ],
+)
 def test_incomplete_descriptions(path: Path, changes: dict[str, object]) -> None:
     rewrite(path, **changes)
     with pytest.raises(ModelFileError, match="damaged"):
@@ -105,6 +116,12 @@ def test_swapped_graph_is_noticed(path: Path) -> None:
             archive.writestr(name, data)
     with pytest.raises(ModelFileError, match="not the one described"):
         read_model(path)
+
+
+def test_graphs_for_another_grid_are_noticed() -> None:
+    wrong = dataclasses.replace(load_model().file, grid=Grid(32))
+    with pytest.raises(ModelFileError, match="not for 32 bins"):
+        Model(wrong).calibrate_histograms([np.zeros((2, 32, 32), np.float32)])
 
 
 def test_a_graph_that_cannot_run_is_named() -> None:

@@ -71,6 +71,14 @@ def test_eight_bits_need_a_word(tmp_path: Path, name: str) -> None:
         read_image(write(tmp_path / "b.png", PIXELS), assume_srgb=True)
 
 
+def test_eight_bits_hide_behind_no_name(tmp_path: Path) -> None:
+    png = write(tmp_path / "a.png", np.full((8, 8, 3), 188, np.uint8)).rename(tmp_path / "a.npy")
+    with pytest.raises(NotLinearError):
+        read_image(png)
+    array = write(tmp_path / "b.npy", np.full((8, 8, 3), 51, np.uint8)).rename(tmp_path / "b.dat")
+    np.testing.assert_allclose(read_image(array).rgb, 0.2, rtol=1e-6)
+
+
 def test_the_name_of_a_file_does_not_matter(tmp_path: Path) -> None:
     path = write(tmp_path / "a.png", PIXELS)
     renamed = path.rename(tmp_path / "a.tif")

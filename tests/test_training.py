@@ -83,10 +83,24 @@ def test_a_nan_stops_with_the_last_good_checkpoint(few: Samples, tmp_path: Path)
     next(steps)
     good = (tmp_path / "checkpoint.pt").read_bytes()
     broken = dataclasses.replace(few, illuminants=few.illuminants * np.nan)
-    with pytest.raises(TrainingError, match="learning rate"):
+    with pytest.raises(TrainingError, match="checkpoint is good"):
         list(train(plan, broken, tmp_path, device=CPU))
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
     assert not (tmp_path / "model.c5").exists()
+
+
+def test_weights_that_break_in_the_last_step_are_not_saved(few: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(TrainConfig(SMALL, epochs=2, batch_sizes=(24,), shift=2), few, CPU)
+    step = trainer.optimizer.step
+
+    def break_weights() -> None:
+        step()
+        next(trainer.network.parameters()).data.fill_(np.nan)
+
+    monkeypatch.setattr(trainer.optimizer, "step", break_weights)
+    with pytest.raises(TrainingError, match="weights"):
+        trainer.run_epoch()
+    assert trainer.epoch == 0
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

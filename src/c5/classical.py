@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from c5.color import Bools, Float32s, Float64s, angular_error, as_illuminant
-from c5.errors import ImageError, ParameterError
-from c5.image import LinearImage
+from c5.errors import ParameterError
+from c5.image import LinearImage, nothing_counts
 
 FLOOR = 1e-6
 """No component of an estimate is smaller than this share of the largest."""
@@ -208,7 +208,7 @@ def _planes(image: LinearImage) -> tuple[Float32s, Bools]:
     """The image channel by channel, zero where a pixel does not count, and which pixels do."""
     counts = image.counts
     if not counts.any():
-        raise ImageError("every pixel is masked, clipped or black; check the mask, the exposure and the black level")
+        raise nothing_counts(image)
     return np.multiply(np.moveaxis(image.rgb, -1, 0), counts, order="C"), counts
 
 

@@ -18,11 +18,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from c5.errors import C5Error, ParameterError, ReadError
 
 if TYPE_CHECKING:
     from c5.ccc import Estimate
+    from c5.color import Float32s
     from c5.estimator import Model
     from c5.image import LinearImage
 
@@ -61,12 +63,6 @@ def main() -> None:
         app()
     except C5Error as error:
         errors.print(f"c5: {error}", markup=False)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        errors.print("c5: interrupted")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of a pipe, such as head, has gone
-        sys.stderr.close()
         sys.exit(1)
 
 
@@ -110,8 +106,10 @@ def estimate(
         if roll is not None and profile is not None:
             raise ParameterError("--roll and --profile say the same twice: give one of them")
         known = None if profile is None else Profile.load(profile)
+        if known is not None:
+            loaded.check_profile(known)
         if roll is not None:
-            known = loaded.calibrate(_read_roll(roll, loaded, read))
+            known = loaded.calibrate_histograms([counted for _, counted in _read_roll(roll, loaded, read)])
         estimator = partial(loaded.estimate, profile=known)
     _report(_each(files, lambda path: estimator(read(path))), as_json)
 
@@ -132,7 +130,7 @@ def calibrate(
 
     loaded = load_model(model)
     read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
-    profile = loaded.calibrate(_read_roll(folder, loaded, read), camera)
+    profile = loaded.calibrate_histograms([counted for _, counted in _read_roll(folder, loaded, read)], camera)
     path = profile.save(out)
     size = path.stat().st_size / 1000
     console.print(
@@ -159,8 +157,10 @@ def explain(
     loaded = load_model(model)
     read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
     image = read(file)
-    images = [] if roll is None else list(_read_roll(roll, loaded, read))
-    console.print(write_picture(out, draw_explanation(loaded, image, images, loaded.calibrate(images))), markup=False)
+    known = [] if roll is None else list(_read_roll(roll, loaded, read))
+    profile = loaded.calibrate_histograms([counted for _, counted in known])
+    picture = draw_explanation(loaded, image, [one for one, _ in known], profile)
+    console.print(write_picture(out, picture), markup=False)
 
 
 @app.command()
@@ -184,10 +184,11 @@ def train(
     data: Annotated[list[Path] | None, typer.Argument(help="Checkouts of google/ffcc, or folders inside one.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
-    recipe: Annotated[Recipe, typer.Option(help="The package's own, or the paper's.")] = Recipe.DEFAULT,
+    recipe: Annotated[Recipe | None, typer.Option(help="The package's own (default), or the paper's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Another number, another run.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
+    bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Faster where the hardware has it.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
     """Train a model, or go on with a run that was stopped. Needs the train extra; uses a GPU where there is one."""
@@ -195,7 +196,7 @@ def train(
     from c5.training.command import run_training
 
     if resume is not None:
-        if data or out or epochs or hold_out:
+        if data or out or recipe or epochs or seed is not None or hold_out or bfloat16:
             raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
         run_training(resume, None, tensorboard, errors)
         return
@@ -205,7 +206,7 @@ def train(
     from c5.training.run import Plan
 
     config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
-    config = replace(config, seed=seed, epochs=epochs or config.epochs)
+    config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
     run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or []), tensorboard, errors)
 
 
@@ -213,7 +214,7 @@ def train(
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
     count: Annotated[int, typer.Option(help="How many photographs.", min=1, max=64)] = 8,
-    seed: Annotated[int, typer.Option(help="Another number, another roll.")] = 5,
+    seed: Annotated[int, typer.Option(help="Another number, another roll.", min=0)] = 5,
     method: Method = None,
 ) -> None:
     """Render a roll of photographs with a virtual camera, estimate their lights, and show the result."""
@@ -238,6 +239,8 @@ def demo(
         estimator: Callable[[LinearImage], Estimate] = partial(model.estimate, profile=profile)
     else:
         estimator = _classical(method)
+    matrix = camera_to_srgb(camera.color_matrix(5000), camera.illuminant(daylight(5000)))
+    _remove_old_roll(out / "roll")
     manifest, frames, misses = [], [], []
     for photo in photos:
         name = f"{photo.image.source}.png"
@@ -246,7 +249,6 @@ def demo(
         manifest.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
         found = estimator(photo.image)
         misses.append(float(angular_error(found.illuminant, photo.illuminant)))
-        matrix = camera_to_srgb(camera.color_matrix(5000), camera.illuminant(daylight(5000)))
         pictures = develop(photo.image), develop(photo.image, found.illuminant, matrix)
         frames.append(Frame(pictures, f"{photo.scene} in {photo.light}: {misses[-1]:.1f}° off"))
     table = io.StringIO()
@@ -261,6 +263,14 @@ def demo(
     console.print(f"The roll, balanced    {sheet}", markup=False)
 
 
+def _remove_old_roll(folder: Path) -> None:
+    """The photographs of an earlier demo, by its manifest: a roll must come from one camera."""
+    manifest = folder / "manifest.csv"
+    if manifest.exists():
+        for row in csv.DictReader(manifest.read_text().splitlines()):
+            (folder / Path(row["path"]).name).unlink(missing_ok=True)
+
+
 def _classical(method: str) -> Callable[[LinearImage], Estimate]:
     from c5.ccc import Estimate
     from c5.classical import METHODS
@@ -272,8 +282,10 @@ def _classical(method: str) -> Callable[[LinearImage], Estimate]:
     return lambda image: Estimate(chosen(shrink(image)))
 
 
-def _read_roll(folder: Path, model: Model, read: Callable[[Path], LinearImage]) -> Iterator[LinearImage]:
-    """The images of a folder; those that cannot be used are named and passed over."""
+def _read_roll(
+    folder: Path, model: Model, read: Callable[[Path], LinearImage]
+) -> Iterator[tuple[LinearImage, Float32s]]:
+    """The images of a folder with their histograms; those that cannot be used are named and passed over."""
     from c5.histogram import histogram
     from c5.image import shrink
 
@@ -282,18 +294,20 @@ def _read_roll(folder: Path, model: Model, read: Callable[[Path], LinearImage]) 
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in ROLL_SUFFIXES)
     if model.file.kind == "separate" and len(paths) >= model.file.n_images:
         most = model.file.n_images - 1
-        errors.print(f"c5: the model takes {most} additional images: using {most} of the {len(paths)} in {folder}")
+        errors.print(
+            f"c5: the model takes {most} additional images: using {most} of the {len(paths)} in {folder}", markup=False
+        )
         paths = [paths[i * len(paths) // most] for i in range(most)]
     used = 0
     for path in _progress(paths, "reading the roll"):
         try:
             image = shrink(read(path))
-            histogram(image, model.grid)
+            counted = histogram(image, model.grid)
         except C5Error as error:
             errors.print(f"c5: passed over: {error}", markup=False)
             continue
         used += 1
-        yield image
+        yield image, counted
     if not used:
         kinds = ", ".join(ROLL_SUFFIXES)
         raise ReadError(f"{folder}: no image in it can be used as a roll ({kinds})")
@@ -334,7 +348,7 @@ def _report(results: Results, as_json: bool) -> None:
         shown = len(headings) if any(row[-1] for row in rows) else len(headings) - 1  # classical methods tell none
         table = Table(*headings[:shown])
         for row in rows:
-            table.add_row(*row[:shown])
+            table.add_row(*map(Text, row[:shown]))
         Console(width=None if console.is_terminal else 200, highlight=False).print(table)
     for failure in failures:
         errors.print(f"c5: {failure}", markup=False)
@@ -355,7 +369,7 @@ def _progress(items: list[Path], what: str) -> Iterable[Path]:
         yield from items
         return
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         yield from progress.track(items)
 
 

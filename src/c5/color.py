@@ -6,7 +6,7 @@ always means a unit RGB vector: the direction of the camera's response to a whit
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,12 +24,20 @@ WHITE_LEVEL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 
 def to_float32(pixels: ArrayLike) -> Float32s:
     """Pixels as float32: uint8 and uint16 scaled from their full range to [0, 1], floats unchanged."""
-    array = np.asarray(pixels)
+    array = check_type(pixels)
     if array.dtype in WHITE_LEVEL:
-        return array * np.float32(1 / WHITE_LEVEL[array.dtype])
-    if array.dtype.kind != "f":
+        return np.asarray(array * np.float32(1 / WHITE_LEVEL[array.dtype]))
+    with np.errstate(over="ignore"):  # too large a number becomes infinite
+        return array.astype(np.float32, copy=False)
+
+
+def check_type(pixels: ArrayLike) -> NDArray[Any]:
+    """The array in the machine's byte order, if its numbers are of a type that pixels can have."""
+    array = np.asarray(pixels)
+    native = array.dtype.newbyteorder("=")
+    if native not in WHITE_LEVEL and native.kind != "f":
         raise ImageError(f"pixels must be uint8, uint16 or float, not {array.dtype}; divide by the white level first")
-    return array.astype(np.float32, copy=False)
+    return array.astype(native, copy=False)
 
 
 def rgb_to_uv(rgb: ArrayLike) -> Float64s:
@@ -102,4 +110,5 @@ def _floats(rgb: ArrayLike) -> Float64s:
 def _unit(rgb: ArrayLike) -> Float64s:
     array = _floats(rgb)
     with np.errstate(invalid="ignore"):  # the zero vector has no direction: NaN
+        array = array / np.abs(array).max(axis=-1, keepdims=True)  # squares of any length stay finite
         return np.asarray(array / np.linalg.norm(array, axis=-1, keepdims=True))

@@ -19,7 +19,7 @@ from c5.color import Float32s
 from c5.errors import ModelFileError, ParameterError, ProfileError
 from c5.files import write_file
 from c5.histogram import Grid, histogram
-from c5.image import LinearImage
+from c5.image import LinearImage, shrink
 from c5.model_file import UNPACKING_ERRORS, ModelFile, read_model
 from c5.readers import read_image
 
@@ -112,6 +112,8 @@ class Model:
 
     def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
         """The same from histograms (2, bins, bins) on the model's grid, as `c5.histogram` makes them."""
+        for one in histograms:
+            self._check_histograms(one)
         if self.file.kind == "separate":
             features: tuple[NDArray[Any], ...] = ()
             if len(histograms) >= self.file.n_images:
@@ -147,13 +149,11 @@ class Model:
 
     def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
         """The CCC model for one image: filters F (2, n, n), bias B (n, n), gain G (n, n) or None."""
+        self._check_histograms(histograms)
         if profile is None:
             profile = self._no_roll
-        elif profile.model != self.identity:
-            raise ProfileError(
-                f"the profile belongs to the model {profile.model}, not to {self.name} ({self.identity}); "
-                "calibrate again with this model"
-            )
+        else:
+            self.check_profile(profile)
         if self.file.kind == "separate":
             # Slots that are left over repeat the roll; without a roll, the image itself.
             roll = profile.features[0] if profile.features else histograms[None]
@@ -164,6 +164,29 @@ class Model:
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
         filters, bias, *gain = self._query.run(None, inputs)
         return filters[0], bias[0], gain[0][0] if gain else None
+
+    def _check_histograms(self, histograms: Float32s) -> None:
+        shape = (2, self.grid.bins, self.grid.bins)
+        if histograms.shape != shape or histograms.dtype != np.float32:
+            raise ParameterError(
+                f"histograms must be float32 of shape {shape} for the model {self.name}, not {histograms.dtype} "
+                f"{histograms.shape}; make them with c5.histogram(image, model.grid)"
+            )
+
+    def check_profile(self, profile: Profile) -> None:
+        """Raise a `ProfileError` if the profile does not belong to this model."""
+        if profile.model != self.identity:
+            raise ProfileError(
+                f"the profile belongs to the model {profile.model}, not to {self.name} ({self.identity}); "
+                "calibrate again with this model"
+            )
+        if self.file.kind == "separate":
+            maps = (2, self.grid.bins, self.grid.bins)
+            fits = all(level.shape[1:] == maps for level in profile.features) and len(profile.features) <= 1
+        else:
+            fits = [level.shape for level in profile.features] == self._profile_shapes
+        if not fits:
+            raise ProfileError("the profile is damaged; make it again with c5 calibrate")
 
     @cached_property
     def _roll(self) -> InferenceSession:
@@ -189,15 +212,18 @@ class Model:
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
         try:
-            return onnxruntime.InferenceSession(self.file.graphs[graph], options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(self.file.graphs[graph], options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base class
             raise ModelFileError(f"the model {self.name} cannot be run here: {str(error).splitlines()[0]}") from error
+        if session.get_inputs()[0].shape != [1, 2, self.grid.bins, self.grid.bins]:
+            raise ModelFileError(f"the model {self.name} is damaged: its graphs are not for {self.grid.bins} bins")
+        return session
 
 
 def _open(image: ImageLike) -> LinearImage:
     if isinstance(image, LinearImage):
         return image
-    return read_image(image) if isinstance(image, str | Path) else LinearImage(image)
+    return read_image(image) if isinstance(image, str | Path) else shrink(image)
 
 
 def model_names() -> list[str]:

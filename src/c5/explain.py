@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from c5.ccc import locate
 from c5.color import Float32s, Float64s, uv_to_rgb
 from c5.estimator import Model, Profile
 from c5.histogram import Grid, histogram
 from c5.image import LinearImage
-from c5.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop
+from c5.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit
 
 PANEL = 256  # pixels of a map's side
+PICTURE = 384  # width of a picture
 LABEL = 40  # height of the text over a panel
 SPACE = 20
 THUMBNAIL = 120
@@ -27,13 +29,13 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     """The picture; `roll` is shown, `profile` is used."""
     histograms = histogram(image, model.grid)
     filters, bias, gain = model.emit(histograms, profile)
-    estimate = model.estimate_histogram(histograms, profile)
+    estimate = locate(histograms, filters, bias, gain, model.grid)
     assert estimate.heat_map is not None  # a model always makes one
     spot = _bin_of(estimate.uv, model.grid)
     gains = " ".join(f"{value:.2f}" for value in estimate.gains)
     top = [
-        ("The image", "as the sensor sees it", _picture(develop(image))),
-        ("Balanced", f"gains {gains}", _picture(develop(image, estimate.illuminant))),
+        ("The image", "as the sensor sees it", fit(develop(image), PICTURE, PANEL)),
+        ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
         ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
     ]
     maps = [
@@ -45,7 +47,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     ]
     if gain is not None:
         maps.append(("Gain G", "", _signed(gain, model.grid)))
-    thumbnails = [_picture(develop(other), THUMBNAIL) for other in roll[:10]]
+    thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
     width = 2 * MARGIN + len(maps) * (PANEL + SPACE) - SPACE
     roll_top = MARGIN + 44 + LABEL + PANEL + SPACE
@@ -79,12 +81,6 @@ def _place(
     draw.text((x, y), title, INK, ImageFont.load_default(16))
     draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
     sheet.paste(picture, (x, y + LABEL))
-
-
-def _picture(pixels: Pixels, width: int | None = None) -> Image.Image:
-    picture = Image.fromarray(pixels)
-    scale = PANEL / picture.height if width is None else width / max(picture.width, picture.height * 1.5)
-    return picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
 
 
 def _glow(masses: Float32s, grid: Grid) -> Image.Image:

@@ -11,7 +11,9 @@ from c5.errors import WriteError
 
 def write_file(path: str | Path, data: bytes) -> Path:
     """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise WriteError(f"{path}: is no file to write to; choose another place")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -26,7 +28,7 @@ def write_file(path: str | Path, data: bytes) -> Path:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
     return path
 
 

@@ -6,7 +6,7 @@ illuminant is finding where the histogram sits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
-from c5.image import LinearImage, shrink
+from c5.image import LinearImage, nothing_counts, shrink
 
 BLOCK_PIXELS = 64 * 384
 """Pixels worked on at a time. All that is in flight for so many, about 2 MB, stays in a core's cache."""
@@ -47,7 +47,7 @@ class Grid:
     geometry: Geometry = Geometry.EXACT
 
     def __post_init__(self) -> None:
-        if self.bins not in (16, 32, 64, 128):
+        if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
             raise ParameterError(f"bins must be 16, 32, 64 or 128, not {self.bins}")
         if not 0 < self.limit < 20:
             raise ParameterError(f"limit must lie between 0 and 20 nats, not {self.limit}")
@@ -80,13 +80,16 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
     gradient histogram of a picture without any gradient is all zero. Images above
     `WORKING_PIXELS` are area-averaged first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
-    image = shrink(image)
     published = grid.geometry is Geometry.PUBLISHED
-    counts = image.mask & (image.rgb.sum(axis=-1) >= 1e-9) if published else image.counts
+    if published:
+        full = image if isinstance(image, LinearImage) else LinearImage(np.asarray(image))
+        image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
+        counts = image.mask & (image.rgb.sum(axis=-1) >= 1e-9)
+    else:
+        image = shrink(image)
+        counts = image.counts
     if not counts.any():
-        raise ImageError(
-            "no pixel counts: all are black, clipped or masked; check the exposure, the black level and the mask"
-        )
+        raise nothing_counts(image)
     pixels_count = np.pad(counts, 1)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
     gradients_count = np.pad(np.ones_like(counts) if published else _erode(counts), 1)
@@ -102,12 +105,18 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
         inner = slice(top, min(top + rows, planes.shape[1] - 1))
         pixels.add(planes[:, inner].reshape(3, -1), pixels_count[inner].ravel())
         gradient = _gradient(planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+        if published:
+            gradient /= 8  # the mean: next to the smallest gradients their 1e-9 matters
         gradients.add(gradient[:, stride:-stride], gradients_count[inner].ravel())
     totals = np.stack([pixels.bins(), gradients.bins()])
     sums = totals.sum(axis=(1, 2), keepdims=True)
     empty = sums < FLOOR * 1e9
     if empty[0]:
-        raise ImageError(f"no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}")
+        where = f"{image.source}: " if image.source else ""
+        raise ImageError(
+            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            "a channel is dead or the black level is wrong"
+        )
     return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import WHITE_LEVEL, Bools, Float32s, to_float32
+from c5.color import WHITE_LEVEL, Bools, Float32s, check_type, to_float32
 from c5.errors import ImageError
 
 WORKING_PIXELS = 384 * 256
@@ -25,16 +25,16 @@ class LinearImage:
     rgb: NDArray[Any]
     """(height, width, 3) float32 in [0, 1]. Given as uint8 or uint16 it is scaled; negative values become 0."""
     mask: Bools = field(default=None)  # type: ignore[arg-type]
-    """(height, width), False where a pixel must not count, such as on a colour chart. Default: nowhere."""
+    """(height, width), False where a pixel must not count, such as on a color chart. Default: nowhere."""
     clipped: Bools = field(default=None)  # type: ignore[arg-type]
     """(height, width), True where a channel is at the white level. Default: where a channel of `rgb` is 1 or more."""
     camera: str | None = None
     source: str | None = None
 
     def __post_init__(self) -> None:
-        rgb = to_float32(check_shape(self.rgb))
-        if not np.isfinite(rgb.max()):  # the maximum of an array with a NaN is NaN
-            raise ImageError("the image holds NaN or infinite values; replace or mask them")
+        rgb = to_float32(check_pixels(self.rgb))
+        if not (np.isfinite(rgb.max()) and np.isfinite(rgb.min())):  # the maximum of an array with a NaN is NaN
+            raise ImageError("the image holds NaN or infinite values; set such pixels to 0, which never counts")
         if rgb.max() > 1:
             raise ImageError(f"float pixels must lie in [0, 1], but one is {rgb.max():g}; divide by the white level")
         if rgb.min() < 0:
@@ -42,7 +42,9 @@ class LinearImage:
         object.__setattr__(self, "rgb", rgb)
         for name, default in (("mask", np.True_), ("clipped", None)):
             flags = getattr(self, name)
-            if flags is None:
+            if flags is not None:
+                flags = np.asarray(flags)
+            else:
                 flags = _any_channel(rgb >= 1) if default is None else np.broadcast_to(default, rgb.shape[:2])
             if flags.shape != rgb.shape[:2] or flags.dtype != np.bool_:
                 raise ImageError(f"{name} must be boolean of shape {rgb.shape[:2]}, not {flags.dtype} {flags.shape}")
@@ -63,7 +65,7 @@ def shrink(image: LinearImage | ArrayLike) -> LinearImage:
     if isinstance(image, LinearImage):
         pixels, white, flagged, mask = image.rgb, 1.0, ~image.mask | image.clipped, image.mask
     else:
-        pixels = check_shape(image)
+        pixels = check_pixels(image)
         white, flagged, mask = WHITE_LEVEL.get(pixels.dtype, 1.0), None, None
     height, width = pixels.shape[:2]
     scale = (height * width / WORKING_PIXELS) ** 0.5
@@ -71,7 +73,7 @@ def shrink(image: LinearImage | ArrayLike) -> LinearImage:
         return image if isinstance(image, LinearImage) else LinearImage(pixels)
 
     # Whole cells first, in one pass over the many pixels; then the fraction that is left, on few.
-    cells = _average_cells(pixels, int(scale), white, flagged, mask)
+    cells = _average_cells(pixels, min(int(scale), height, width), white, flagged, mask)
     size = max(1, round(height / scale)), max(1, round(width / scale))
     everything = _resize(cells.rgb, size)
     usable = _resize(cells.usable[..., None], size)
@@ -87,9 +89,17 @@ def _any_channel(flags: Bools) -> Bools:
     return flags[..., 0] | flags[..., 1] | flags[..., 2]  # much faster than a reduction over an axis of three
 
 
-def check_shape(pixels: ArrayLike) -> NDArray[Any]:
-    """The array, if it has the shape (height, width, 3)."""
-    array = np.asarray(pixels)
+def nothing_counts(image: LinearImage) -> ImageError:
+    """The error for an image without a single pixel that counts."""
+    where = f"{image.source}: " if image.source else ""
+    return ImageError(
+        f"{where}no pixel counts: all are black, clipped or masked; check the exposure, the black level and the mask"
+    )
+
+
+def check_pixels(pixels: ArrayLike) -> NDArray[Any]:
+    """The array, if it has the shape (height, width, 3) and numbers that pixels can have."""
+    array = check_type(pixels)
     if array.ndim != 3 or array.shape[2] != 3:
         what = f"{array.shape[2]} channels" if array.ndim == 3 else f"the shape {array.shape}"
         raise ImageError(f"an image needs linear RGB of shape (height, width, 3); this one has {what}")
@@ -118,12 +128,15 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
     across = np.tile(np.eye(3, dtype=np.float32), (side, 1))  # (side * 3, 3) sums the pixels of a cell's row
     rgb = np.empty((rows, columns, 3), np.float32)
     usable = np.ones((rows, columns), np.float32)
+    for edge in (pixels[rows * side :], pixels[:, columns * side :]):  # left out of the cells, but not unseen
+        _check_peak(edge.max(initial=0), white)
     for row, block in enumerate(blocks):  # a row of cells at a time stays in the cache
+        if exact is np.float32 and block.min() < 0:
+            block = np.maximum(block, 0)
         sums = block.sum(axis=0, dtype=exact).reshape(columns, -1).astype(np.float32)
         rgb[row] = sums @ across / (side * side * white)
         peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
-        if not peaks.max() <= white:  # true of NaN as well
-            raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peaks.max():g}")
+        _check_peak(peaks.max(), white)
         suspect = np.flatnonzero(peaks >= white if flags is None else flags[row].any(axis=(0, 2)))
         if suspect.size:
             cells = block[:, suspect]  # (side, cells, side, 3)
@@ -138,6 +151,11 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
             means = sums @ across / (np.maximum(fraction, 1e-6)[:, None] * (side * side * white))
             rgb[row, suspect[enough]] = means[enough]
     return _Cells(rgb, usable, unmasked)
+
+
+def _check_peak(peak: float, white: float) -> None:
+    if not np.float32(peak) <= white:  # true of NaN as well
+        raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peak:g}; divide by the white level")
 
 
 def _resize(array: Float32s, size: tuple[int, int]) -> Float32s:

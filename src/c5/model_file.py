@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,11 +29,14 @@ UNPACKING_ERRORS = (
     NotImplementedError,
     OSError,
     RuntimeError,
+    SyntaxError,
     ValueError,
+    lzma.LZMAError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What the standard library raises on a damaged zip file."""
+"""What the standard library and NumPy were seen to raise on damaged archives."""
 
 GRAPHS = {"profile": ("roll", "query"), "separate": ("query",)}
 """The graphs each kind of model has."""
@@ -113,9 +118,11 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path}: damaged, cut short, or not a C5 model file ({error}); get it again") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ModelFileError(f"{path}: a zip file, but not a C5 model file")
-    if not isinstance(description.get("version"), int) or description["version"] > VERSION:
+    if not isinstance(description.get("version"), int):
+        raise ModelFileError(f"{path}: damaged: it has no version; get it again")
+    if description["version"] > VERSION:
         raise ModelFileError(
-            f"{path}: made for a newer version of c5-awb (format {description.get('version')}, this one reads up to "
+            f"{path}: made for a newer version of c5-awb (format {description['version']}, this one reads up to "
             f"{VERSION}); run pip install --upgrade c5-awb"
         )
     try:
@@ -134,7 +141,7 @@ def read_model(path: str | Path) -> ModelFile:
             errors=description["errors"],
             licence=str(description["licence"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error
 
 

@@ -66,7 +66,7 @@ def make_sheet(
 ) -> Pixels:
     """A contact sheet: a title, the meaning of the pictures of a frame, and the frames in columns."""
     across = len(headings)
-    pictures = [[_fit(picture, width) for picture in frame.pictures] for frame in frames]
+    pictures = [[fit(picture, width, width) for picture in frame.pictures] for frame in frames]
     height = max(picture.height for row in pictures for picture in row)
     frame_width, frame_height = across * width + (across - 1) * 4, height + CAPTION
     rows = -(-len(frames) // columns)
@@ -97,9 +97,9 @@ def write_picture(path: str | Path, pixels: Pixels) -> Path:
     return write_file(path, buffer.getvalue())
 
 
-def _fit(pixels: Pixels, width: int) -> Image.Image:
-    """As wide as `width` where it lies across, as high as such a one where it stands upright."""
+def fit(pixels: Pixels, width: int, height: int) -> Image.Image:
+    """As large as it can be inside a box, in its own shape."""
     picture = Image.fromarray(pixels)
-    scale = width / max(picture.size)
+    scale = min(width / picture.width, height / picture.height)
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
     return picture.resize(size, Image.Resampling.LANCZOS)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from c5.color import WHITE_LEVEL, Float32s
 from c5.errors import ImageError, NotLinearError, ReadError
-from c5.image import LinearImage, check_shape
+from c5.image import LinearImage, check_pixels
 
 MAX_PIXELS = 300_000_000
 """Larger files are refused before they are decoded: a damaged or hostile header can ask for any size."""
@@ -49,10 +49,10 @@ def read_image(
     are linearised as sRGB, which undoes the gamma but not the camera's rendering, so expect larger errors.
     """
     path = Path(path)
-    pixels = _decode(path)
+    pixels, is_array = _decode(path)
     try:
-        check_shape(pixels)
-        if pixels.dtype == np.uint8 and path.suffix.lower() != ".npy":
+        pixels = check_pixels(pixels)
+        if pixels.dtype == np.uint8 and not is_array:
             if not assume_srgb:
                 raise NotLinearError(
                     f"{path}: 8-bit pixels are not linear; use the raw file or a 16-bit linear export, or give "
@@ -66,8 +66,8 @@ def read_image(
         raise ImageError(f"{path}: {error}") from None
 
 
-def _decode(path: Path) -> NDArray[Any]:
-    """The pixels of a file as they are stored."""
+def _decode(path: Path) -> tuple[NDArray[Any], bool]:
+    """The pixels of a file as they are stored, and whether it is a NumPy array, which says nothing of gamma."""
     try:
         with path.open("rb") as file:
             start = file.read(32)
@@ -82,7 +82,9 @@ def _decode(path: Path) -> NDArray[Any]:
     for magic, decode in DECODERS.items():
         if start.startswith(magic):
             try:
-                return decode(path)
+                return decode(path), decode is _decode_npy
+            except _TooLargeError as error:
+                raise ReadError(f"{path}: {error}; reduce it first") from None
             except DECODER_ERRORS as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise ReadError(f"{path}: damaged or unsupported: {reason}; export it again") from error
@@ -114,10 +116,10 @@ def _decode_tiff(path: Path) -> NDArray[Any]:
 
 
 def _decode_npy(path: Path) -> NDArray[Any]:
-    array = np.load(path, allow_pickle=False)
+    array = np.load(path, allow_pickle=False, mmap_mode="r")
     if array.ndim >= 2:
         _check_size(*array.shape[:2])
-    return np.asarray(array)
+    return np.array(array)
 
 
 def _decode_jpeg(path: Path) -> NDArray[Any]:
@@ -139,9 +141,13 @@ DECODERS: dict[bytes, Callable[[Path], NDArray[Any]]] = {
 }
 
 
+class _TooLargeError(ValueError):
+    pass
+
+
 def _check_size(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
-        raise ValueError(f"{width}x{height} is more than {MAX_PIXELS // 1_000_000} megapixels")
+        raise _TooLargeError(f"{width}x{height} is more than {MAX_PIXELS // 1_000_000} megapixels")
 
 
 def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[Any]:

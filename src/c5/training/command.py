@@ -12,7 +12,7 @@ from c5.datasets import Sample, read_ffcc
 from c5.errors import ParameterError
 from c5.training.data import load_samples
 from c5.training.loop import default_device
-from c5.training.run import Plan, train
+from c5.training.run import Plan, check_hold_out, train
 
 
 def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Console) -> None:
@@ -22,6 +22,7 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
     elif (folder / "checkpoint.pt").exists():
         raise ParameterError(f"{folder} holds a run already: go on with c5 train --resume {folder}, or choose another")
     photographs = [sample for data in plan.data for sample in read_ffcc(data)]
+    check_hold_out(plan.hold_out, {sample.camera for sample in photographs})
     plan.save(folder)
     board = _board(folder) if tensorboard else None
     columns = (

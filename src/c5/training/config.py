@@ -39,10 +39,12 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         grid = self.grid  # validates the bins
-        if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1 or grid.bins >> len(self.widths) < 2:
-            raise ParameterError(f"widths {self.widths} do not fit {self.bins} bins: give two to five positive numbers")
-        if not 1 <= self.n_images <= 64:
-            raise ParameterError(f"n_images must lie between 1 and 64, not {self.n_images}")
+        if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1:
+            raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
+        if grid.bins >> len(self.widths) < 2:
+            raise ParameterError(f"{self.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
+        if not 2 <= self.n_images <= 64:
+            raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
 
     @property
     def grid(self) -> Grid:
@@ -88,7 +90,8 @@ class TrainConfig:
         if self.epochs < 1 or not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ParameterError("a run needs at least one epoch and positive batch sizes")
         if not 0 <= self.shift < self.network.bins // 4:
-            raise ParameterError(f"shift must lie between 0 and {self.network.bins // 4 - 1} bins, not {self.shift}")
+            most, bins = self.network.bins // 4 - 1, self.network.bins
+            raise ParameterError(f"shift must lie between 0 and {most} on {bins} bins, not {self.shift}")
         if not 0 <= self.crops <= 64:
             raise ParameterError(f"crops must lie between 0 and 64, not {self.crops}")
         if not 0 <= self.empty_roll < 1:
@@ -96,7 +99,7 @@ class TrainConfig:
 
     @classmethod
     def paper(cls, n_images: int = 9) -> TrainConfig:
-        """Section 3.2 of the paper, on its architecture."""
+        """Section 3.2 of the paper, on its architecture; smoothness is a mean over bins here too (see `roughness`)."""
         network = NetworkConfig(kind=RollKind.SEPARATE, n_images=n_images, geometry=Geometry.PUBLISHED)
         return cls(network, shift=0, vary_roll=False, empty_roll=0, crops=0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import platformdirs
 
 from c5.color import Float32s
 from c5.datasets import Sample
-from c5.errors import ImageError, ReadError
+from c5.errors import ImageError, ReadError, WriteError
 from c5.files import write_file
 from c5.histogram import Grid, histogram
 from c5.image import LinearImage, shrink
@@ -64,7 +65,8 @@ def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float
     result = make_views(sample.read(), grid, crops, np.random.default_rng(int(key[:16], 16)))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, views=result)
-    write_file(path, buffer.getvalue())
+    with suppress(WriteError):  # a cache that cannot be written is only slower
+        write_file(path, buffer.getvalue())
     return result
 
 

@@ -93,17 +93,24 @@ class Trainer:
             step(*(array[index] for array in on_device))
         loss, error = (self.totals / count).tolist()
         if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss became {loss} in epoch {self.epoch + 1}; lower the learning rate "
-                f"({config.learning_rate:g}) and resume from the last checkpoint"
-            )
+            self._fail(f"the loss became {loss}")
+        if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
+            self._fail("weights became infinite")
         self.epoch += 1
         self.history.append(Epoch(self.epoch, loss, error))
         return self.history[-1]
 
+    def _fail(self, what: str) -> None:
+        raise TrainingError(
+            f"{what} in epoch {self.epoch + 1}; the last checkpoint is good, but the run would do the same again: "
+            "check the labels, or start anew with another seed or a lower learning rate"
+        )
+
     def load_state(self, epoch: int, network: Mapping[str, Any], optimizer: dict[str, Any]) -> None:
         """Go on from where a checkpoint was taken."""
         self.network.load_state_dict(network)
+        for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
+            group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
         self.optimizer.load_state_dict(optimizer)
         self.epoch = epoch
 
@@ -150,7 +157,7 @@ class Trainer:
     def _make_step(self, batch: int) -> Callable[..., None]:
         if self.device.type != "cuda":
             return self._step
-        additional = max(1, self.config.network.n_images - 1)
+        additional = self.config.network.n_images - 1
         inputs = [
             torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),
             torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),

@@ -58,21 +58,25 @@ class Progress(NamedTuple):
     validation: Statistics | None  # on the cameras held out: now and then, and in a last step with all repeats
 
 
+def check_hold_out(hold_out: list[str], cameras: set[str]) -> None:
+    """Raise an error for a name that is not a camera's, and if no camera would be left."""
+    for camera in hold_out:
+        if camera not in cameras:
+            raise ParameterError(f"no camera is called {camera!r}; there are {', '.join(sorted(cameras))}")
+    if cameras <= set(hold_out):
+        raise ParameterError("all cameras are held out; leave some to train on")
+
+
 def split(samples: Samples, hold_out: list[str]) -> tuple[Samples, Samples | None]:
     """Those to train on and those of the cameras held out."""
-    known = set(samples.cameras.tolist())
-    for camera in hold_out:
-        if camera not in known:
-            raise ParameterError(f"no camera is called {camera!r}; there are {', '.join(sorted(known))}")
+    check_hold_out(hold_out, set(samples.cameras.tolist()))
     held = np.isin(samples.cameras, hold_out)
-    if held.all():
-        raise ParameterError("all cameras are held out; leave some to train on")
     return samples.take(~held), samples.take(held) if held.any() else None
 
 
 def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
     """Angular errors (repeats, images), each image with other images of its camera as its roll."""
-    count = max(1, trainer.config.network.n_images - 1)
+    count = trainer.config.network.n_images - 1
     queries = np.arange(len(samples))
     rolls = [draw_rolls(samples.cameras, queries, count, np.random.default_rng([7, i])) for i in range(repeats)]
     return np.stack([angular_error(estimate(trainer.network, samples, roll), samples.illuminants) for roll in rolls])
@@ -94,12 +98,12 @@ def train(
             validation = summarize_repeats(validate(trainer, held, 1)).mean
         rows.append(_row(epoch, validation))
         save_checkpoint(trainer, rows, folder)
-        if board is not None:
-            for name, value in rows[-1].items():
-                if value != "" and name != "epoch":
-                    board.add_scalar(name, float(value), epoch.number)
+        _post(board, rows[-1])
         yield Progress(epoch, validation)
     final = None if held is None else summarize_repeats(validate(trainer, held, REPEATS)).mean
+    rows[-1] = _row(trainer.history[-1], final)
+    save_checkpoint(trainer, rows, folder)
+    _post(board, rows[-1])
     export_model(
         trainer.network,
         folder / "model.c5",
@@ -108,6 +112,13 @@ def train(
         errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
     yield Progress(trainer.history[-1], final)
+
+
+def _post(board: Any, row: dict[str, Any]) -> None:
+    if board is not None:
+        for name, value in row.items():
+            if value != "" and name != "epoch":
+                board.add_scalar(name, float(value), row["epoch"])
 
 
 def _row(epoch: Epoch, validation: Statistics | None) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def draw_epoch(samples: Samples, config: TrainConfig, batch: int, rng: np.random
     order = rng.permutation(len(samples))
     steps = -(-order.size // batch)
     query = np.resize(order, (steps, batch)).astype(np.int64)
-    additional = max(1, config.network.n_images - 1)
+    additional = config.network.n_images - 1
     roll = draw_rolls(samples.cameras, query, additional, rng)
     if config.vary_roll:  # a roll of d different images repeats them to fill its slots: pooling ignores duplicates
         distinct = rng.integers(1, additional + 1, (steps, batch, 1))
