@@ -28,9 +28,9 @@ class Geometry(Enum):
     """How pixels are spread over bins, and bins read back as log-chroma."""
 
     EXACT = "exact"
-    """A pixel is shared between the four nearest bins by bilinear weights, so that the centroid of its histogram is the
-    pixel, and weighs by the geometric mean of its RGB, so that gains of whole bins move the histogram without changing
-    it. Clipped pixels do not count. Rows run along v upwards."""
+    """A pixel is shared between the bins around it by bilinear weights and a blur of [1 2 1] / 4, so that the centroid
+    of its histogram is the pixel, and weighs by the geometric mean of its RGB, so that gains of whole bins move the
+    histogram without changing it. Clipped pixels do not count. Rows run along v upwards."""
     PUBLISHED = "published"
     """The geometry of the models published with the paper: a pixel counts fully in the four nearest bins and weighs by
     the length of its RGB, the bins are 1.6 % closer when they are read back, clipped pixels count, and rows run along v
@@ -155,12 +155,12 @@ def _gradient(planes: Floats, stride: int) -> Floats:
 
 
 class _BilinearCounter:
-    """Shares each color between the four bins around it.
+    """Shares each color between the bins around it.
 
     Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
     and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
-    wy and wxy, give all shares. Two complex numbers carry them, since adding to an array by index costs the same for
-    a complex number as for a real one.
+    wy and wxy, give all bilinear shares; the blur comes after. Two complex numbers carry them, since adding to an array
+    by index costs the same for a complex number as for a real one.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -204,6 +204,9 @@ class _BilinearCounter:
         whole, x, y, xy = square[0].real, square[0].imag, square[1].real, square[1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
         total = (whole - x - y + xy)[above, above] + (x - xy)[above, own] + (y - xy)[own, above] + xy[own, own]
+        for _ in range(2):  # blurred by [1 2 1] / 4, once along each axis
+            padded = np.pad(total, ((1, 1), (0, 0)))
+            total = (0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]).T
         return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
 
 
