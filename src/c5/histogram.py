@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,47 +78,58 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
     """The pixel and the gradient histogram of an image, float32 of shape (2, bins, bins).
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
-    gradient histogram of a picture without any gradient is all zero. Images above
-    `WORKING_PIXELS` are area-averaged first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
+    gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
+    first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
-    published = grid.geometry is Geometry.PUBLISHED
-    if published:
-        full = image if isinstance(image, LinearImage) else LinearImage(np.asarray(image))
-        image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
-        counts = image.mask & (image.rgb.sum(axis=-1) >= 1e-9)
-    else:
-        image = shrink(image)
-        counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
-    pixels_count = np.pad(counts, 1)
-    # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
-    gradients_count = np.pad(np.ones_like(counts) if published else _erode(counts), 1)
-    counter = _PublishedCounter if published else _BilinearCounter
+    exact = grid.geometry is Geometry.EXACT
+    colors = _exact_colors(image) if exact else _published_colors(image)
+    counter = _BilinearCounter if exact else _PublishedCounter
     pixels, gradients = counter(grid), counter(grid)
-    if published:  # masked areas are black, and their outline counts as a gradient
-        planes = _pad(np.where(image.mask[..., None], image.rgb, 0), np.float64)
-    else:
-        planes = _pad(image.rgb, np.float32)
-    stride = planes.shape[2]
+    height, stride = colors.planes.shape[1:]
     rows = max(1, BLOCK_PIXELS // stride)
-    for top in range(1, planes.shape[1] - 1, rows):
-        inner = slice(top, min(top + rows, planes.shape[1] - 1))
-        pixels.add(planes[:, inner].reshape(3, -1), pixels_count[inner].ravel())
-        gradient = _gradient(planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
-        if published:
-            gradient /= 8  # the mean: next to the smallest gradients their 1e-9 matters
-        gradients.add(gradient[:, stride:-stride], gradients_count[inner].ravel())
+    for top in range(1, height - 1, rows):
+        inner = slice(top, min(top + rows, height - 1))
+        pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
+        gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+        gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
     totals = np.stack([pixels.bins(), gradients.bins()])
     sums = totals.sum(axis=(1, 2), keepdims=True)
     empty = sums < FLOOR * 1e9
     if empty[0]:
-        where = f"{image.source}: " if image.source else ""
         raise ImageError(
-            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{colors.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
+
+
+class _Colors(NamedTuple):
+    """What is counted, with one more pixel on every side."""
+
+    planes: Floats  # (3, height + 2, width + 2), the border repeated
+    pixels_count: Bools  # (height + 2, width + 2), False in the padding
+    gradients_count: Bools  # the same
+    where: str  # the image's name, for errors
+
+
+def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
+    image = shrink(image)
+    counts = image.counts
+    if not counts.any():
+        raise nothing_counts(image)
+    # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
+    return _Colors(_pad(image.rgb), np.pad(counts, 1), np.pad(_erode(counts), 1), image.where)
+
+
+def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
+    """Clipped pixels count; masked areas are black, and their outline counts as a gradient."""
+    full = image if isinstance(image, LinearImage) else LinearImage(np.asarray(image))
+    image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
+    rgb = np.where(image.mask[..., None], image.rgb, 0).astype(np.float64)
+    counts = rgb.sum(axis=-1) >= 1e-9
+    if not counts.any():
+        raise nothing_counts(image)
+    return _Colors(_pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
 
 
 def _erode(flags: Bools) -> Bools:
@@ -127,10 +139,10 @@ def _erode(flags: Bools) -> Bools:
     return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])
 
 
-def _pad(rgb: Float32s, dtype: type) -> Floats:
+def _pad(rgb: Floats) -> Floats:
     """(height, width, 3) to planes (3, height + 2, width + 2) with the border repeated."""
     height, width, _ = rgb.shape
-    planes = np.empty((3, height + 2, width + 2), dtype)
+    planes = np.empty((3, height + 2, width + 2), rgb.dtype)
     planes[:, 1:-1, 1:-1] = rgb.transpose(2, 0, 1)
     planes[:, 0], planes[:, -1] = planes[:, 1], planes[:, -2]
     planes[:, :, 0], planes[:, :, -1] = planes[:, :, 1], planes[:, :, -2]
@@ -138,7 +150,7 @@ def _pad(rgb: Float32s, dtype: type) -> Floats:
 
 
 def _gradient(planes: Floats, stride: int) -> Floats:
-    """The sum of the absolute differences of each pixel to its eight neighbours, in planes (3, rows * stride).
+    """The mean absolute difference of each pixel to its eight neighbours, in planes (3, rows * stride).
 
     Neighbours are a fixed distance apart in a plane laid out flat, and a difference serves both its ends. The pixels
     around the border get nonsense: they are padding.
@@ -151,6 +163,7 @@ def _gradient(planes: Floats, stride: int) -> Floats:
         np.abs(ends, out=ends)
         total[:, distance:] += ends
         total[:, :-distance] += ends
+    total *= 0.125
     return total
 
 

@@ -51,6 +51,11 @@ class LinearImage:
             object.__setattr__(self, name, flags)
 
     @property
+    def where(self) -> str:
+        """The source as the beginning of a message, empty where there is none."""
+        return f"{self.source}: " if self.source else ""
+
+    @property
     def counts(self) -> Bools:
         """(height, width), True where a pixel counts."""
         return self.mask & ~self.clipped & _any_channel(self.rgb > 0)
@@ -91,9 +96,9 @@ def _any_channel(flags: Bools) -> Bools:
 
 def nothing_counts(image: LinearImage) -> ImageError:
     """The error for an image without a single pixel that counts."""
-    where = f"{image.source}: " if image.source else ""
     return ImageError(
-        f"{where}no pixel counts: all are black, clipped or masked; check the exposure, the black level and the mask"
+        f"{image.where}no pixel counts: all are black, clipped or masked; "
+        "check the exposure, the black level and the mask"
     )
 
 

@@ -1,0 +1,48 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from c5.cli import app
+from c5.demo import VirtualCamera, render_roll
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_python_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roll").mkdir()
+    rng = np.random.default_rng(0)
+    names = re.findall(r'"([\w/]+\.png)"', example)
+    assert len(names) == 4
+    for name, photo in zip(names, render_roll(VirtualCamera.random(rng), 4, rng, (64, 96)), strict=True):
+        Path(name).write_bytes(imagecodecs.png_encode(np.rint(photo.image.rgb * 65535).astype(np.uint16)))
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out.count("[") == 2
+
+
+def test_every_command_is_listed() -> None:
+    listed = set(re.findall(r"^\| `c5 (\w+)", README, re.MULTILINE))
+    assert listed == {command.callback.__name__ for command in app.registered_commands if command.callback}
+    for name in listed:
+        assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
+
+
+def test_every_file_of_the_tree_is_listed_and_every_link_leads_somewhere() -> None:
+    root = Path(__file__).parents[1]
+    tree = README.split("```text")[1].split("```")[0]
+    for path in [*(root / "src/c5").glob("*.py"), *(root / "src/c5/training").glob("*.py")]:
+        if path.name != "__init__.py":
+            assert f" {path.name} " in tree, path
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (root / link).exists(), link
