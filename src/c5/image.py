@@ -33,22 +33,26 @@ class LinearImage:
 
     def __post_init__(self) -> None:
         rgb = to_float32(check_pixels(self.rgb))
-        if not (np.isfinite(rgb.max()) and np.isfinite(rgb.min())):  # the maximum of an array with a NaN is NaN
+        lowest, highest = rgb.min(), rgb.max()  # NaN if any pixel is
+        if not (np.isfinite(lowest) and np.isfinite(highest)):
             raise ImageError("the image holds NaN or infinite values; set such pixels to 0, which never counts")
-        if rgb.max() > 1:
-            raise ImageError(f"float pixels must lie in [0, 1], but one is {rgb.max():g}; divide by the white level")
-        if rgb.min() < 0:
+        if highest > 1:
+            raise ImageError(f"float pixels must lie in [0, 1], but one is {highest:g}; divide by the white level")
+        if lowest < 0:
             rgb = np.maximum(rgb, 0)
-        object.__setattr__(self, "rgb", rgb)
-        for name, default in (("mask", np.True_), ("clipped", None)):
-            flags = getattr(self, name)
-            if flags is not None:
-                flags = np.asarray(flags)
-            else:
-                flags = _any_channel(rgb >= 1) if default is None else np.broadcast_to(default, rgb.shape[:2])
+        mask = np.broadcast_to(np.True_, rgb.shape[:2]) if self.mask is None else np.asarray(self.mask)
+        if self.clipped is not None:
+            clipped = np.asarray(self.clipped)
+        elif highest < 1:
+            clipped = np.broadcast_to(np.False_, rgb.shape[:2])
+        else:
+            full = rgb >= 1
+            clipped = full[..., 0] | full[..., 1] | full[..., 2]  # much faster than a reduction over an axis of three
+        for name, flags in (("mask", mask), ("clipped", clipped)):
             if flags.shape != rgb.shape[:2] or flags.dtype != np.bool_:
                 raise ImageError(f"{name} must be boolean of shape {rgb.shape[:2]}, not {flags.dtype} {flags.shape}")
-            object.__setattr__(self, name, flags)
+        for name, value in (("rgb", rgb), ("mask", mask), ("clipped", clipped)):
+            object.__setattr__(self, name, value)
 
     @property
     def where(self) -> str:
@@ -58,7 +62,7 @@ class LinearImage:
     @property
     def counts(self) -> Bools:
         """(height, width), True where a pixel counts."""
-        return self.mask & ~self.clipped & _any_channel(self.rgb > 0)
+        return self.mask & ~self.clipped & (self.rgb @ np.ones(3, np.float32) > 0)
 
 
 def shrink(image: LinearImage | ArrayLike) -> LinearImage:
@@ -88,10 +92,6 @@ def shrink(image: LinearImage | ArrayLike) -> LinearImage:
     rgb = np.clip(np.where(enough, mean, everything), 0, 1, dtype=np.float32)
     labels = (image.camera, image.source) if isinstance(image, LinearImage) else (None, None)
     return LinearImage(rgb, unmasked, unmasked & ~enough[..., 0], *labels)
-
-
-def _any_channel(flags: Bools) -> Bools:
-    return flags[..., 0] | flags[..., 1] | flags[..., 2]  # much faster than a reduction over an axis of three
 
 
 def nothing_counts(image: LinearImage) -> ImageError:
