@@ -214,7 +214,7 @@ def train(
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
     count: Annotated[int, typer.Option(help="How many photographs.", min=1, max=64)] = 8,
-    seed: Annotated[int, typer.Option(help="Another number, another roll.", min=0)] = 5,
+    seed: Annotated[int, typer.Option(help="Another number, another roll.", min=0)] = 15,
     method: Method = None,
 ) -> None:
     """Render a roll of photographs with a virtual camera, estimate their lights, and show the result."""

@@ -54,8 +54,9 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     maps_top = roll_top + (LABEL + 80 if thumbnails else 0)
     sheet = Image.new("RGB", (width, maps_top + LABEL + PANEL + 34 + MARGIN), PAPER)
     draw = ImageDraw.Draw(sheet)
-    source = f": {Path(image.source).name}" if image.source else ""
-    draw.text((MARGIN, MARGIN - 6), f"How {model.name} found the light{source}"[:150], INK, ImageFont.load_default(21))
+    source = f" of {Path(image.source).name}" if image.source else ""
+    title = f'How the model "{model.name}" found the light{source}'
+    draw.text((MARGIN, MARGIN - 6), title[:120], INK, ImageFont.load_default(21))
     x = MARGIN
     for title, note, picture in top:
         _place(sheet, draw, x, MARGIN + 44, title, note, picture)

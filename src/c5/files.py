@@ -11,7 +11,7 @@ from c5.errors import WriteError
 
 def write_file(path: str | Path, data: bytes) -> Path:
     """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it."""
-    path = Path(os.path.realpath(path))  # a link stays a link
+    asked, path = Path(path), Path(os.path.realpath(path))  # a link stays a link
     if path.exists() and not path.is_file():
         raise WriteError(f"{path}: is no file to write to; choose another place")
     try:
@@ -29,7 +29,7 @@ def write_file(path: str | Path, data: bytes) -> Path:
             raise
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
-    return path
+    return asked
 
 
 def _umask() -> int:

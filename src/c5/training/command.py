@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from c5.datasets import Sample, read_ffcc
 from c5.errors import ParameterError
+from c5.metrics import Statistics
 from c5.training.data import load_samples
 from c5.training.loop import default_device
 from c5.training.run import Plan, check_hold_out, train
@@ -44,10 +45,7 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
             for done in train(plan, samples, folder, board=board):
                 text = f"training: loss {done.epoch.loss:.2f}, error {done.epoch.error:.2f}°"
                 if done.validation is not None:
-                    console.print(
-                        f"epoch {done.epoch.number}: held-out cameras mean {done.validation.mean:.2f}°, "
-                        f"median {done.validation.median:.2f}°"
-                    )
+                    console.print(f"epoch {done.epoch.number}: {_describe(done.validation)}")
                 progress.update(task, completed=done.epoch.number, description=text)
         except KeyboardInterrupt:
             progress.stop()
@@ -57,6 +55,13 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
             if board is not None:
                 board.close()  # type: ignore[attr-defined]
     console.print(f"model written: {folder / 'model.c5'}", markup=False)
+
+
+def _describe(errors: Statistics) -> str:
+    return (
+        f"held-out cameras mean {errors.mean:.2f}°, median {errors.median:.2f}°, trimean {errors.trimean:.2f}°, "
+        f"best 25 % {errors.best_25:.2f}°, worst 25 % {errors.worst_25:.2f}°"
+    )
 
 
 def _board(folder: Path) -> object:
