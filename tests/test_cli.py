@@ -32,6 +32,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_help_and_version() -> None:
+    assert "estimate" in c5("--help").stdout
+    assert c5("--version").stdout.startswith("c5-awb ")
+    assert c5().returncode == 2
+
+
 def test_demo_writes_a_roll_its_truth_and_a_sheet(demo: Path) -> None:
     files = sorted((demo / "roll").glob("*.png"))
     assert len(files) == 6

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +38,6 @@ class Recipe(Enum):
 
 
 app = typer.Typer(
-    help="White balance for cameras that nobody calibrated.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -64,6 +64,21 @@ def main() -> None:
     except C5Error as error:
         errors.print(f"c5: {error}", markup=False)
         sys.exit(1)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"c5-awb {version('c5-awb')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """White balance for cameras that nobody calibrated."""
 
 
 @app.command()
