@@ -51,7 +51,7 @@ def test_training_helps_on_cameras_it_has_not_seen() -> None:
         pass
     after = validate(trainer, unseen, 3).mean()
     assert after < 0.5 * before
-    assert after < 0.8 * np.mean(classical)
+    assert after < 0.9 * np.mean(classical)
 
 
 def test_resumed_is_uninterrupted(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
