@@ -167,6 +167,11 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     for seed, count in ((1, 4), (2, 2)):
         assert c5("demo", "--out", tmp_path, "--seed", seed, "--count", count, "--method", "pca").returncode == 0
     assert len(list((tmp_path / "roll").glob("*.png"))) == 2
+    # Photographs of a camera that is not a virtual one are somebody's own.
+    (tmp_path / "roll" / "mine.png").write_bytes(b"mine")
+    (tmp_path / "roll" / "manifest.csv").write_text("path,camera,r,g,b\nmine.png,D5,1,1,1\n")
+    assert c5("demo", "--out", tmp_path, "--count", 1, "--method", "pca").returncode == 0
+    assert (tmp_path / "roll" / "mine.png").read_bytes() == b"mine"
 
 
 def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:

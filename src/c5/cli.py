@@ -260,7 +260,7 @@ def demo(
     for photo in photos:
         name = f"{photo.image.source}.png"
         pixels = np.where(photo.image.mask[..., None], photo.image.rgb, 0)  # a masked chart is black in the file
-        write_file(out / "roll" / name, bytes(bytes(imagecodecs.png_encode(np.rint(pixels * 65535).astype(np.uint16)))))
+        write_file(out / "roll" / name, bytes(imagecodecs.png_encode(np.rint(pixels * 65535).astype(np.uint16))))
         manifest.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
         found = estimator(photo.image)
         misses.append(float(angular_error(found.illuminant, photo.illuminant)))
@@ -279,11 +279,12 @@ def demo(
 
 
 def _remove_old_roll(folder: Path) -> None:
-    """The photographs of an earlier demo, by its manifest: a roll must come from one camera."""
+    """Remove the photographs of an earlier demo, by its manifest: a roll must come from one camera."""
     manifest = folder / "manifest.csv"
     if manifest.exists():
         for row in csv.DictReader(manifest.read_text().splitlines()):
-            (folder / Path(row["path"]).name).unlink(missing_ok=True)
+            if str(row.get("camera")).startswith("Virtual "):  # anything else is somebody's own
+                (folder / Path(row["path"]).name).unlink(missing_ok=True)
 
 
 def _classical(method: str) -> Callable[[LinearImage], Estimate]:
