@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class ModelFile:
         if self.kind not in GRAPHS or set(self.graphs) != set(GRAPHS[self.kind]):
             raise ParameterError(f"a model of kind {self.kind!r} cannot have the graphs {sorted(self.graphs)}")
 
-    @property
+    @cached_property  # every estimate asks for it, and it reads every byte of the graphs
     def identity(self) -> str:
         """Sixteen hexadecimal digits that tell this network from any other; profiles carry them."""
         digest = hashlib.sha256()
