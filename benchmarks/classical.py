@@ -11,12 +11,12 @@ from timing import show
 
 from c5.classical import METHODS
 from c5.color import angular_error
-from c5.datasets import read_ffcc
+from c5.datasets import read_samples
 from c5.metrics import summarize
 
 
 def main(folder: str) -> None:
-    samples = read_ffcc(folder)
+    samples = read_samples(folder)
     errors = {name: np.zeros(len(samples)) for name in METHODS}
     taken = dict.fromkeys(METHODS, 0.0)
     for index, sample in enumerate(track(samples, "estimating")):

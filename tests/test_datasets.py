@@ -9,7 +9,7 @@ import pytest
 from laws import textured
 
 from c5 import DataError, Grid, LinearImage, histogram
-from c5.datasets import read_ffcc
+from c5.datasets import read_samples
 from c5.training.data import load_samples, make_views
 
 
@@ -30,7 +30,7 @@ def test_layout(tmp_path: Path) -> None:
     write_ffcc(tmp_path / "data/cheng/preprocessed/Cheng/Canon600D", camera="Canon600D")
     write_ffcc(tmp_path / "data/shi_gehler/preprocessed/GehlerShi")
     write_ffcc(tmp_path / "data/cheng/preprocessed/ChengThumb/Canon600D", camera="Canon600D")
-    samples = read_ffcc(tmp_path)
+    samples = read_samples(tmp_path)
     assert len(samples) == 6
     assert {(sample.dataset, sample.camera) for sample in samples} == {("NUS", "Canon600D"), ("Gehler-Shi", "Canon5D")}
     assert np.linalg.norm(samples[0].illuminant) == pytest.approx(1)
@@ -39,21 +39,21 @@ def test_layout(tmp_path: Path) -> None:
     assert samples[0].scene == "1"
     assert samples[0].read().camera == "Canon600D"
     # A folder of thumbnails is read where it is the one that is asked for.
-    assert len(read_ffcc(tmp_path / "data/cheng/preprocessed/ChengThumb")) == 3
+    assert len(read_samples(tmp_path / "data/cheng/preprocessed/ChengThumb")) == 3
 
 
 def test_real_sample(test_data: Path) -> None:
-    samples = read_ffcc(test_data / "data" / "ffcc_sample")
+    samples = read_samples(test_data / "data" / "ffcc_sample")
     assert len(samples) == 100
     assert len({sample.camera for sample in samples}) == 10
     assert {sample.dataset for sample in samples} == {"NUS", "Gehler-Shi"}
 
 
 def test_problems_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such folder"):
-        read_ffcc(tmp_path / "none")
+    with pytest.raises(DataError, match="no such file or folder"):
+        read_samples(tmp_path / "none")
     with pytest.raises(DataError, match="no images"):
-        read_ffcc(tmp_path)
+        read_samples(tmp_path)
     folder = write_ffcc(tmp_path / "set")
     label = folder / "000002.txt"
     for text, message in (
@@ -64,21 +64,21 @@ def test_problems_are_named(tmp_path: Path) -> None:
     ):
         label.write_text(text)
         with pytest.raises(DataError, match=message) as caught:
-            read_ffcc(folder)
+            read_samples(folder)
         assert "000002.txt" in str(caught.value)
     label.unlink()
     with pytest.raises(DataError, match=r"000002\.txt: missing"):
-        read_ffcc(folder)
+        read_samples(folder)
     label.write_text("1 1 1")
     (folder / "000003_camera.txt").write_text("")
     with pytest.raises(DataError, match=r"000003_camera\.txt"):
-        read_ffcc(folder)
+        read_samples(folder)
 
 
 def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     folder, cache = write_ffcc(tmp_path / "set"), tmp_path / "cache"
-    first = load_samples(read_ffcc(folder), Grid(32), cache=cache)
-    np.testing.assert_array_equal(first.histograms[1], histogram(read_ffcc(folder)[1].read(), Grid(32)))
+    first = load_samples(read_samples(folder), Grid(32), cache=cache)
+    np.testing.assert_array_equal(first.histograms[1], histogram(read_samples(folder)[1].read(), Grid(32)))
     assert first.views.shape == (3, 1, 2, 32, 32)
     entries = sorted(cache.rglob("*.npz"))
     assert len(entries) == 3
@@ -86,15 +86,15 @@ def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     stamps = [entry.stat().st_mtime_ns for entry in entries]
     shutil.move(folder, tmp_path / "moved")
     entries[0].write_bytes(b"damaged")
-    again = load_samples(read_ffcc(tmp_path / "moved"), Grid(32), cache=cache)
+    again = load_samples(read_samples(tmp_path / "moved"), Grid(32), cache=cache)
     np.testing.assert_array_equal(again.histograms, first.histograms)
     assert [entry.stat().st_mtime_ns for entry in entries[1:]] == stamps[1:]
-    load_samples(read_ffcc(tmp_path / "moved"), Grid(16), cache=cache)
+    load_samples(read_samples(tmp_path / "moved"), Grid(16), cache=cache)
     assert len(list(cache.rglob("*.npz"))) == 6
 
 
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
-    samples = read_ffcc(write_ffcc(tmp_path / "set"))
+    samples = read_samples(write_ffcc(tmp_path / "set"))
     (tmp_path / "file").touch()
     assert len(load_samples(samples, Grid(32), cache=tmp_path / "file" / "cache")) == 3
 

@@ -13,7 +13,7 @@ from laws import seeds, textured
 import c5
 from c5 import ImageError, LinearImage, ParameterError, Profile, ProfileError, angular_error
 from c5.classical import gray_world
-from c5.datasets import read_ffcc
+from c5.datasets import read_samples
 from c5.demo import Photo, VirtualCamera, render_roll
 from c5.estimator import Model
 from c5.model_file import write_model
@@ -155,7 +155,7 @@ def test_a_roll_helps_on_cameras_nobody_trained_on(model: Model) -> None:
 
 def test_real_images(model: Model, test_data: Path) -> None:
     """The bundled model has seen these images, so this checks the chain, not the method."""
-    samples = read_ffcc(test_data / "data" / "ffcc_sample")
+    samples = read_samples(test_data / "data" / "ffcc_sample")
     errors = []
     for camera in sorted({sample.camera for sample in samples}):
         own = [sample for sample in samples if sample.camera == camera]

@@ -14,6 +14,7 @@ PACKAGE = Path(c5.__file__).parent
 LAYERS = [
     {"errors"},
     {"color", "files"},
+    {"spectra"},
     {"image"},
     {"histogram", "readers", "classical", "picture", "metrics"},
     {"ccc", "model_file", "demo", "datasets"},

@@ -9,9 +9,9 @@ from PIL import Image
 from c5 import LinearImage, WriteError
 from c5.demo import VirtualCamera, render_photo
 from c5.demo.lights import LIGHTS
-from c5.demo.spectra import daylight
 from c5.files import write_file
 from c5.picture import Frame, camera_to_srgb, develop, make_sheet, write_picture
+from c5.spectra import daylight
 
 
 def test_a_gray_card_comes_out_gray() -> None:

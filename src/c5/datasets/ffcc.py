@@ -1,7 +1,8 @@
 """The layout of the public repository google/ffcc: Gehler-Shi and NUS at 384x256, 16-bit linear, the chart masked to 0.
 
-Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, a number a line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt` (3x3)
-and, in NUS, `NNNNNN_scene.txt`.
+Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, a number a line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt` (3x3),
+in NUS `NNNNNN_scene.txt`, and in Gehler-Shi `NNNNNN_exif.txt` (first the logarithms of exposure time and aperture).
+`cvfolds.txt` in a folder has the cross-validation fold of each of its images, a line an image.
 """
 
 from __future__ import annotations
@@ -10,67 +11,75 @@ from pathlib import Path
 
 import numpy as np
 
-from c5.color import Float64s, as_illuminant
-from c5.datasets.sample import Sample
-from c5.errors import DataError, ParameterError
+from c5.color import Float64s
+from c5.datasets.labels import as_label, read_numbers, read_word
+from c5.datasets.sample import Capture, Found, ImageFile, Problem, Sample
+from c5.errors import DataError
+
+NAME = "ffcc"
+DESCRIPTION = "a checkout of google/ffcc, or a folder inside one"
 
 DATASETS = {"GehlerShi": "Gehler-Shi", "Cheng": "NUS"}
 """Names of datasets by a folder on the way to their images."""
 
 
-def read_ffcc(folder: str | Path) -> list[Sample]:
+def recognises(folder: Path) -> bool:
+    return next(folder.rglob("[0-9]*_camera.txt"), None) is not None
+
+
+def read(folder: Path) -> Found:
     """The samples below a checkout of the repository, or below any folder of it; thumbnails are passed over."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; give a checkout of google/ffcc or a folder inside it")
-    images = [
-        path
-        for path in sorted(folder.rglob("[0-9]*.png"))
-        if not any(part.endswith("Thumb") for part in path.relative_to(folder).parts)
-    ]
-    if not images:
-        raise DataError(f"{folder}: no images in the layout of google/ffcc (NNNNNN.png with NNNNNN.txt) below it")
-    return [_read_sample(path) for path in images]
+    samples, problems = [], []
+    by_folder: dict[Path, list[Path]] = {}
+    for path in sorted(folder.rglob("[0-9]*.png")):
+        if not any(part.endswith("Thumb") for part in path.relative_to(folder).parts):
+            by_folder.setdefault(path.parent, []).append(path)
+    for place, images in by_folder.items():
+        folds: list[int | None] = [None] * len(images)
+        try:
+            folds = _read_folds(place / "cvfolds.txt", len(images))
+        except DataError as error:
+            problems.append(Problem(place / "cvfolds.txt", str(error)))
+        for path, fold in zip(images, folds, strict=True):
+            try:
+                samples.append(_read_sample(path, fold))
+            except DataError as error:
+                problems.append(Problem(path, str(error)))
+    return Found(samples, problems)
 
 
-def _read_sample(path: Path) -> Sample:
-    try:
-        illuminant = as_illuminant(_numbers(path.with_suffix(".txt"), 3))
-    except ParameterError as error:
-        raise DataError(f"{path.with_suffix('.txt')}: {error}; correct the label or remove the image") from None
+def _read_sample(path: Path, fold: int | None) -> Sample:
+    label = path.with_suffix(".txt")
+    illuminant = as_label(read_numbers(label, 3), label)
+    camera = read_word(_beside(path, "_camera.txt"), "every image needs its camera's name")
     dataset = next((DATASETS[part] for part in reversed(path.parts) if part in DATASETS), path.parent.name)
-    ccm = _beside(path, "_ccm.txt")
-    scene = _beside(path, "_scene.txt")
+    ccm, scene, exif = (_beside(path, suffix) for suffix in ("_ccm.txt", "_scene.txt", "_exif.txt"))
     return Sample(
-        path,
+        ImageFile(path),
         illuminant,
-        camera=_text(path.with_name(f"{path.stem}_camera.txt")),
+        camera=camera,
         dataset=dataset,
-        scene=_text(scene) if scene else None,
-        ccm=_numbers(ccm, 9).reshape(3, 3) if ccm else None,
+        name=f"{dataset}/{camera}/{path.stem}",
+        scene=read_word(scene, "write the scene's number or remove the file") if scene.exists() else None,
+        ccm=read_numbers(ccm, 9).reshape(3, 3) if ccm.exists() else None,
+        capture=_capture(read_numbers(exif, 9)) if exif.exists() else None,
+        fold=fold,
     )
 
 
-def _beside(path: Path, suffix: str) -> Path | None:
-    other = path.with_name(path.stem + suffix)
-    return other if other.exists() else None
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.stem + suffix)
 
 
-def _text(path: Path) -> str:
-    try:
-        text = path.read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        text = ""
-    if not text:
-        raise DataError(f"{path}: missing or empty; every image needs its camera's name")
-    return text
+def _capture(features: Float64s) -> Capture:
+    exposure, aperture = np.exp(features[:2])
+    return Capture(aperture=float(aperture), exposure=float(exposure))
 
 
-def _numbers(path: Path, count: int) -> Float64s:
-    try:
-        values = np.array(path.read_text().split(), dtype=np.float64)
-    except (OSError, ValueError):
-        raise DataError(f"{path}: missing or not numbers; complete the checkout or remove the image") from None
-    if values.size != count:
-        raise DataError(f"{path}: holds {values.size} numbers instead of {count}")
-    return values
+def _read_folds(path: Path, count: int) -> list[int | None]:
+    if not path.exists():
+        return [None] * count
+    folds = read_numbers(path, None)
+    if len(folds) != count:
+        raise DataError(f"{path}: {len(folds)} folds for {count} images; complete the folder or remove the file")
+    return [int(fold) - 1 for fold in folds]

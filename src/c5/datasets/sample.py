@@ -1,28 +1,149 @@
-"""One labelled photograph, whatever layout it comes from."""
+"""One labelled photograph, whatever layout it comes from, and what every layout must offer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from c5.color import Float64s
+import numpy as np
+from PIL import Image, ImageDraw
+
+from c5.color import Bools, Float64s
+from c5.errors import ReadError
 from c5.image import LinearImage
 from c5.readers import read_image
 
 
+class Pixels(Protocol):
+    """Where the pixels of a sample come from. They are read when they are asked for."""
+
+    @property
+    def path(self) -> Path:
+        """The file, for messages."""
+        ...
+
+    def read(self) -> LinearImage: ...
+
+    def digest(self) -> str:
+        """64 hexadecimal digits, the same for the same pixels: what is computed from them is kept by it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """A photograph and the truth about its light. The pixels are read when they are asked for."""
+class ImageFile:
+    """An image file with the levels of its camera, and the calibration object in it masked."""
 
     path: Path
+    black: float = 0
+    white: float | None = None
+    masked: tuple[Float64s, ...] = ()
+    """Polygons (corners, 2), x and y in pixels of the file: what they cover does not count."""
+
+    def read(self) -> LinearImage:
+        image = read_image(self.path, black=self.black, white=self.white)
+        if not self.masked:
+            return image
+        return replace(image, mask=image.mask & ~cover(self.masked, image.rgb.shape[:2]))
+
+    def digest(self) -> str:
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise ReadError(f"{self.path}: cannot be read: {error.strerror}") from None
+        levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]}"
+        return hashlib.sha256(levels.encode() + b"\0" + content).hexdigest()
+
+
+def cover(polygons: Sequence[Float64s], size: tuple[int, ...]) -> Bools:
+    """(height, width), True where a pixel lies in one of the polygons, their edges included."""
+    canvas = Image.new("1", (size[1], size[0]))
+    for polygon in polygons:
+        ImageDraw.Draw(canvas).polygon([(float(x), float(y)) for x, y in polygon], fill=1, outline=1)
+    return np.asarray(canvas, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """How a photograph was taken, as far as it is known. Used to find photographs taken alike, never to estimate."""
+
+    gain: float | None = None
+    """ISO times the baseline noise of the camera."""
+    aperture: float | None = None
+    exposure: float | None = None
+    """Seconds, times the square root of two to the baseline exposure; or relative to the others of the dataset."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A photograph and the truth about its light."""
+
+    pixels: Pixels
     illuminant: Float64s
     """(3,) unit RGB."""
     camera: str
+    """Cameras are told apart by their whole name: Canon1D is not Canon1DsMkIII."""
     dataset: str
+    name: str
+    """Unlike that of any other photograph: dataset/camera/file."""
     scene: str | None = None
     """The same for photographs of one scene, within a dataset."""
     ccm: Float64s | None = None
     """(3, 3) white-balanced camera RGB to linear sRGB, for this photograph."""
+    capture: Capture | None = None
+    fold: int | None = None
+    """Its published cross-validation fold, from 0."""
+    cameras: frozenset[str] = frozenset()
+    """All cameras whose images, labels or matrices went into it; its own alone, if it was taken and not made."""
+    sources: frozenset[str] = frozenset()
+    """The names of all photographs whose pixels or labels went into it; its own alone, if it was taken and not made."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cameras", self.cameras or frozenset({self.camera}))
+        object.__setattr__(self, "sources", self.sources or frozenset({self.name}))
+
+    @property
+    def path(self) -> Path:
+        return self.pixels.path
+
+    @property
+    def made(self) -> bool:
+        """Whether augmentation made it, rather than a camera."""
+        return self.sources != frozenset({self.name})
 
     def read(self) -> LinearImage:
-        return read_image(self.path, camera=self.camera)
+        return replace(self.pixels.read(), camera=self.camera)
+
+
+class Problem(NamedTuple):
+    """What is wrong with one file of a dataset, and what to do about it."""
+
+    path: Path
+    message: str
+
+
+class Found(NamedTuple):
+    """What a folder holds."""
+
+    samples: list[Sample]
+    problems: list[Problem]
+
+
+class Dataset(Protocol):
+    """A layout on disk. Each module of this package that reads one is a `Dataset`."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802
+
+    @property
+    def DESCRIPTION(self) -> str: ...  # noqa: N802
+
+    def recognises(self, folder: Path) -> bool:
+        """Whether the folder looks like this layout. Quick: it looks at names, not into images."""
+        ...
+
+    def read(self, folder: Path) -> Found:
+        """The samples below a folder, without their pixels, and the files that do not fit."""
+        ...

@@ -25,7 +25,6 @@ from c5.demo.land import (
 from c5.demo.lights import INDOORS, OUTDOORS
 from c5.demo.people import paint_backdrop, paint_person
 from c5.demo.plants import paint_flower, paint_leaves, paint_stalks, paint_undergrowth
-from c5.demo.spectra import read_spectra
 from c5.demo.things import (
     paint_ball,
     paint_books,
@@ -38,6 +37,7 @@ from c5.demo.things import (
     paint_wall,
 )
 from c5.demo.town import paint_car, paint_houses, paint_road
+from c5.spectra import read_spectra
 
 
 def paint_hills(canvas: Canvas, rng: np.random.Generator) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from c5.datasets import Sample, read_ffcc
+from c5.datasets import Sample, read_samples
 from c5.errors import ParameterError
 from c5.metrics import Statistics
 from c5.training.data import load_samples
@@ -22,7 +22,7 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         plan = Plan.load(folder)
     elif (folder / "checkpoint.pt").exists():
         raise ParameterError(f"{folder} holds a run already: go on with c5 train --resume {folder}, or choose another")
-    photographs = [sample for data in plan.data for sample in read_ffcc(data)]
+    photographs = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in photographs})
     plan.save(folder)
     board = _board(folder) if tensorboard else None

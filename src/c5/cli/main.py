@@ -6,21 +6,20 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import partial
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from c5.cli.console import console, errors, need_torch, show_progress
 from c5.errors import C5Error, ParameterError, ReadError
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-errors = Console(stderr=True, soft_wrap=True, highlight=False)
-console = Console(soft_wrap=True, highlight=False)
 
 Method = Annotated[str | None, typer.Option(help="A classical estimator instead of a model: see `c5 methods`.")]
 ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
@@ -185,7 +182,7 @@ def convert(
     bins: Annotated[int, typer.Option(help="Bins of its histograms, which the weights do not tell.")] = 64,
 ) -> None:
     """Make a model file of published weights. Nothing in them is executed. Needs the train extra."""
-    _need_torch()
+    need_torch()
     from c5.training.export import export_model
     from c5.training.published import read_published
 
@@ -207,7 +204,7 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
     """Train a model, or go on with a run that was stopped. Needs the train extra; uses a GPU where there is one."""
-    _need_torch()
+    need_torch()
     from c5.training.command import run_training
 
     if resume is not None:
@@ -238,9 +235,9 @@ def demo(
 
     from c5.color import angular_error
     from c5.demo import VirtualCamera, render_roll
-    from c5.demo.spectra import daylight
     from c5.files import write_file
     from c5.picture import Frame, camera_to_srgb, develop, make_sheet, write_picture
+    from c5.spectra import daylight
 
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)
@@ -315,7 +312,7 @@ def _read_roll(
         )
         paths = [paths[i * len(paths) // most] for i in range(most)]
     used = 0
-    for path in _progress(paths, "reading the roll"):
+    for path in show_progress(paths, "reading the roll"):
         try:
             image = shrink(read(path))
             counted = histogram(image, model.grid)
@@ -329,17 +326,12 @@ def _read_roll(
         raise ReadError(f"{folder}: no image in it can be used as a roll ({kinds})")
 
 
-def _need_torch() -> None:
-    if find_spec("torch") is None or find_spec("onnx") is None:
-        raise ParameterError("this needs torch: run pip install 'c5-awb[train]'")
-
-
 Results = Iterator[tuple[Path, "Estimate | C5Error"]]
 
 
 def _each(files: list[Path], one: Callable[[Path], Estimate]) -> Results:
     """Each file with its estimate or what is wrong with it; many files show progress."""
-    for path in _progress(files, "estimating"):
+    for path in show_progress(files, "estimating"):
         try:
             yield path, one(path)
         except C5Error as error:
@@ -378,16 +370,3 @@ def _as_json(found: Estimate) -> dict[str, Any]:
         "gains": [round(float(value), 6) for value in found.gains],
     }
     return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
-
-
-def _progress(items: list[Path], what: str) -> Iterable[Path]:
-    if len(items) < 5:
-        yield from items
-        return
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        yield from progress.track(items)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The table of spectra behind the demo pictures, and the two families of lights with a formula.
+"""The table of spectra behind lights, cameras and rendered scenes, and the two families of lights with a formula.
 
 A spectrum is a float64 array over `WAVELENGTHS`. What was measured and what is a drawn curve stands in the header of
 spectra.csv.

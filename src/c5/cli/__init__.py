@@ -1,0 +1,5 @@
+"""The c5 command."""
+
+from c5.cli.main import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,3 @@
+from c5.cli import main
+
+main()
