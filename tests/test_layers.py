@@ -17,9 +17,9 @@ LAYERS = [
     {"spectra"},
     {"image"},
     {"histogram", "readers", "classical", "picture", "metrics"},
-    {"ccc", "model_file", "demo", "datasets"},
-    {"estimator"},
-    {"explain"},
+    {"ccc", "model_file", "demo", "datasets", "calibration"},
+    {"estimator", "augmentation"},
+    {"explain", "evaluation"},
     {"training"},
     {"cli"},
 ]

@@ -10,11 +10,12 @@ import torch
 from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
 from c5.classical import shades_of_gray
 from c5.demo import VirtualCamera, render_roll
+from c5.evaluation.rolls import draw_rolls
 from c5.training import loop
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.loop import Trainer, TrainingError
 from c5.training.run import Plan, load_checkpoint, split, train, validate
-from c5.training.samples import Samples, draw_epoch, draw_rolls
+from c5.training.samples import Samples, draw_epoch
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")

@@ -19,6 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from c5.cli import augment as augmentation
+from c5.cli import data
+from c5.cli import evaluate as evaluation
 from c5.cli.console import console, errors, need_torch, show_progress
 from c5.errors import C5Error, ParameterError, ReadError
 
@@ -222,6 +225,11 @@ def train(
     run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or []), tensorboard, errors)
 
 
+app.command()(evaluation.evaluate)
+app.command()(evaluation.report)
+app.add_typer(data.app, name="data")
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
@@ -370,3 +378,6 @@ def _as_json(found: Estimate) -> dict[str, Any]:
         "gains": [round(float(value), 6) for value in found.gains],
     }
     return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
+
+
+app.command()(augmentation.augment)

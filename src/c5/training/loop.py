@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from c5.color import Float64s
-from c5.errors import C5Error
+from c5.errors import C5Error, ParameterError
 from c5.histogram import Geometry
 from c5.training.ccc import Locator
 from c5.training.config import TrainConfig
 from c5.training.losses import angular_error, smoothness
-from c5.training.network import Emitted, Network, build_network
+from c5.training.network import Emitted, Network, ProfileNetwork, build_network
 from c5.training.samples import Samples, draw_epoch
 
 
@@ -191,20 +191,42 @@ class Trainer:
 
 
 @torch.no_grad()
-def estimate(network: Network, samples: Samples, rolls: NDArray[np.int64], batch: int = 256) -> Float64s:
-    """Illuminants (images, 3) of samples, each with the samples at `rolls` (images, additional) as its roll."""
+def estimate(
+    network: Network, samples: Samples, rolls: NDArray[np.int64], queries: NDArray[np.int64] | None = None
+) -> Float64s:
+    """Illuminants (queries, 3) of samples, each with the samples at `rolls` (queries, additional) as its roll.
+
+    Queries are indices; default: every sample is one. With no additional images each query stands alone.
+    """
     device = next(network.parameters()).device
     network.eval()
     locator = Locator(network.config.grid).to(device)
     histograms = torch.as_tensor(samples.histograms).to(device)
+    chosen = torch.as_tensor(np.arange(len(samples)) if queries is None else queries).to(device)
+    slots = torch.as_tensor(rolls).to(device)
+    if isinstance(network, ProfileNetwork):  # an image's features do not depend on where it is used
+        parts = [network.encode(part) for part in torch.split(histograms, 256)]
+        features = [torch.cat(level) for level in zip(*parts, strict=True)]
+    elif slots.shape[1] != network.config.n_images - 1:
+        raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
     result = []
-    for start in range(0, len(samples), batch):
-        rows = slice(start, start + batch)
-        roll = histograms[torch.as_tensor(rolls[rows]).to(device)]
-        query = histograms[rows]
-        emitted = network(query, roll, torch.ones(len(query), device=device))
-        result.append(locator(emitted, query).illuminant.double().cpu().numpy())
+    for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
+        if not isinstance(network, ProfileNetwork):
+            emitted = network(histograms[query], histograms[roll])
+        elif roll.shape[1] == 0:
+            emitted = network.emit(histograms[query], [torch.zeros_like(level[:1]) for level in features])
+        else:
+            emitted = network.emit(histograms[query], [pool(level, roll) for level in features])
+        result.append(locator(emitted, histograms[query]).illuminant.double().cpu().numpy())
     return np.concatenate(result)
+
+
+def pool(features: Tensor, roll: Tensor) -> Tensor:
+    """The maximum of features (images, c, h, w) over each roll (batch, k), one slot at a time to spare memory."""
+    pooled = features[roll[:, 0]]
+    for slot in range(1, roll.shape[1]):
+        pooled = torch.maximum(pooled, features[roll[:, slot]])
+    return pooled
 
 
 def _clone(value: Any) -> Any:

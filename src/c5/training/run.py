@@ -19,12 +19,13 @@ import torch
 
 from c5.color import Float64s, angular_error
 from c5.errors import ParameterError, ReadError
+from c5.evaluation.rolls import draw_rolls
 from c5.files import write_file
 from c5.metrics import Statistics, summarize_repeats
 from c5.training.config import TrainConfig
 from c5.training.export import export_model
 from c5.training.loop import Epoch, Trainer, estimate
-from c5.training.samples import Samples, draw_rolls
+from c5.training.samples import Samples
 
 VALIDATE_EVERY = 10  # epochs
 REPEATS = 10

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from c5.color import Float32s, Float64s
 from c5.errors import ParameterError
+from c5.evaluation.rolls import Ints, draw_rolls
 from c5.training.config import TrainConfig
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +46,6 @@ class Draws(NamedTuple):
     views: Ints  # the same shape: which view of each
     shift: Ints  # (steps, batch, 2), bins along v and u
     present: Float32s  # (steps, batch), 0 where the roll is taken away
-
-
-def draw_rolls(cameras: NDArray[np.str_], query: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """For each query, `count` other images of its camera, drawn with replacement; itself where it is the only one."""
-    rolls = np.empty((*query.shape, count), np.int64)
-    for camera in np.unique(cameras):
-        own = np.flatnonzero(cameras == camera)
-        place = np.full(len(cameras), -1)
-        place[own] = np.arange(own.size)
-        mine = cameras[query] == camera
-        if own.size == 1:
-            rolls[mine] = own[0]
-            continue
-        drawn = rng.integers(0, own.size - 1, (int(mine.sum()), count))
-        rolls[mine] = own[drawn + (drawn >= place[query[mine]][:, None])]
-    return rolls
 
 
 def draw_epoch(samples: Samples, config: TrainConfig, batch: int, rng: np.random.Generator) -> Draws:

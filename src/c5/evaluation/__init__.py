@@ -1,0 +1,1 @@
+"""Comparing methods honestly: protocols, rolls, results, tables."""

@@ -1,0 +1,168 @@
+"""Methods under test that need no training here: the classical estimators, and models that are trained already."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.classical import METHODS
+from c5.color import Float32s, Float64s
+from c5.datasets import Sample
+from c5.errors import ParameterError
+from c5.estimator import Model
+from c5.evaluation.protocols import Fold
+from c5.evaluation.rolls import Selection, select_rolls, vividness
+from c5.histogram import histogram
+from c5.image import shrink
+
+REPEATS = 10
+"""How often additional images are drawn anew, as in the paper."""
+
+
+def slug(name: str) -> str:
+    """A name as part of a path."""
+    return re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")
+
+
+def digest_name(name: str, content: Any) -> str:
+    """A name for a folder that is the same for the same content."""
+    return f"{slug(name)}-{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+Track = Callable[[Sequence[Any], str], Iterable[Any]]
+"""Shows progress over items under a name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One fold, ready for a method."""
+
+    fold: Fold
+    training: list[Sample]
+    test: list[Sample]
+    photographs: list[Sample]
+    """All of the data, taken and not made: rolls come from here, without labels."""
+    folder: Path
+    """Where methods keep what they train, each under a name that says on what."""
+    track: Track
+
+
+class Method(Protocol):
+    """Something that estimates illuminants, and may learn from a fold's training side first."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that its result depends on beside the data; results are kept by it."""
+        ...
+
+    @property
+    def learns(self) -> bool: ...
+
+    def estimate(self, task: Task) -> dict[str, Float64s]:
+        """Illuminants (repeats, images, 3) of the test side, by variant: "" if there is but one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Classical:
+    """One of `c5.classical.METHODS`."""
+
+    name: str
+    learns: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"method": self.name}
+
+    def estimate(self, task: Task) -> dict[str, Float64s]:
+        method = METHODS[self.name]
+        found = [method(shrink(sample.read())) for sample in task.track(task.test, f"{self.name}, {task.fold.name}")]
+        return {"": np.stack(found)[None]}
+
+
+@dataclass(frozen=True)
+class Rolls:
+    """The additional images an evaluation tries: each number with each selection."""
+
+    n_images: tuple[int, ...] = (9,)
+    """The paper's m, query included."""
+    selections: tuple[Selection, ...] = (Selection.RANDOM,)
+    repeats: int = REPEATS
+
+    def __post_init__(self) -> None:
+        if min(self.n_images) < 1 or self.repeats < 1 or not self.selections:
+            raise ParameterError("an evaluation needs m of at least 1, a selection, and at least one repeat")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        selections = [selection.value for selection in self.selections]
+        return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats}
+
+    def draw(self, cameras: NDArray[np.str_], vivid: Float64s, queries: NDArray[np.int64]) -> dict[str, list[Any]]:
+        """By variant, the (queries, m - 1) rolls of each repeat. A query alone has but one repeat."""
+        drawn = {}
+        for count in self.n_images:
+            for selection in self.selections:
+                if count == 1:
+                    drawn["m = 1"] = [np.empty((len(queries), 0), np.int64)]
+                    continue
+                name = f"m = {count}" if selection is Selection.RANDOM else f"m = {count}, {selection.value}"
+                drawn[name] = [
+                    select_rolls(selection, cameras, vivid, queries, count - 1, np.random.default_rng([7, repeat]))
+                    for repeat in range(self.repeats)
+                ]
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model file, as it is."""
+
+    model: Model
+    rolls: Rolls
+    learns: bool = False
+    _seen: dict[str, Float32s] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"model": self.model.identity} | self.rolls.settings
+
+    def estimate(self, task: Task) -> dict[str, Float64s]:
+        met = set(self.model.file.training.get("cameras", [])) & {sample.camera for sample in task.test}
+        if met:
+            raise ParameterError(
+                f"the model {self.name} was trained on {', '.join(sorted(met))}: its errors there prove nothing; "
+                "test it on other cameras, or train it with --hold-out"
+            )
+        grid = self.model.grid
+        for sample in task.track(task.photographs, "histograms"):
+            if sample.name not in self._seen:
+                self._seen[sample.name] = histogram(sample.read(), grid)
+        histograms = np.stack([self._seen[sample.name] for sample in task.photographs])
+        cameras = np.array([sample.camera for sample in task.photographs])
+        place = {sample.name: index for index, sample in enumerate(task.photographs)}
+        queries = np.array([place[sample.name] for sample in task.test])
+        result = {}
+        for variant, repeats in self.rolls.draw(cameras, vividness(histograms, grid), queries).items():
+            found = np.empty((len(repeats), len(queries), 3))
+            for row in task.track(range(len(queries)), f"{self.name}, {variant}, {task.fold.name}"):
+                for repeat, roll in enumerate(repeats):
+                    profile = self.model.calibrate_histograms(list(histograms[roll[row]]))
+                    found[repeat, row] = self.model.estimate_histogram(histograms[queries[row]], profile).illuminant
+            result[variant] = found
+        return result

@@ -1,0 +1,226 @@
+"""Who is trained on and who is tested: evaluation protocols as data.
+
+A protocol turns photographs into folds. What must stay out of a fold's training is part of the fold, so that images
+made by augmentation can be held to it as well: by the photographs and the cameras that went into them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from c5.datasets import Sample
+from c5.errors import DataError, ParameterError
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One training and its test."""
+
+    name: str
+    train: frozenset[str]
+    """Names of the photographs to train on."""
+    test: frozenset[str]
+    unseen: frozenset[str] = frozenset()
+    """Cameras that training must not have met in any way."""
+    only: frozenset[str] | None = None
+    """The only cameras that training may be about; None for any."""
+
+
+class Protocol(NamedTuple):
+    name: str
+    description: str
+    folds: Callable[[Sequence[Sample]], list[Fold]]
+
+
+def training_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
+    """What a fold may train on: its photographs, and made images that nothing of the test side went into."""
+    return [sample for sample in samples if _may_train(fold, sample)]
+
+
+def test_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
+    return [sample for sample in samples if sample.name in fold.test]
+
+
+test_side.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
+
+
+def _may_train(fold: Fold, sample: Sample) -> bool:
+    if not sample.made:
+        return sample.name in fold.train
+    if fold.only is not None and not sample.cameras <= fold.only:
+        return False
+    return sample.sources <= fold.train and not sample.cameras & fold.unseen
+
+
+def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
+    """Raise an error if anything of a fold's test side is behind what it is about to train on."""
+    if fold.train & fold.test:
+        raise DataError(f"fold {fold.name}: {min(fold.train & fold.test)} is on both sides")
+    for sample in training:
+        if sample.sources & fold.test:
+            raise DataError(f"fold {fold.name}: {sample.name} holds something of {min(sample.sources & fold.test)}")
+        if sample.cameras & fold.unseen:
+            raise DataError(f"fold {fold.name}: {sample.name} knows {min(sample.cameras & fold.unseen)}")
+
+
+def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:
+    """Each dataset is tested with all others as training; cameras that are in both are left out of training."""
+    return [
+        _unseen(dataset, samples, {sample.name for sample in samples if sample.dataset == dataset})
+        for dataset in _values(samples, "dataset")
+    ]
+
+
+def cross_sensor(samples: Sequence[Sample]) -> list[Fold]:
+    """Each camera is tested with the other cameras of its dataset as training; scenes may be shared."""
+    folds = []
+    for dataset in _values(samples, "dataset"):
+        own = [sample for sample in samples if sample.dataset == dataset]
+        if len(_values(own, "camera")) > 1:
+            folds += [
+                _unseen(f"{dataset}/{camera}", own, {sample.name for sample in own if sample.camera == camera})
+                for camera in _values(own, "camera")
+            ]
+    return folds
+
+
+TOGETHER = frozenset({"Gehler-Shi"})
+"""Datasets whose three folds run over all their cameras at once, as everybody reports them."""
+
+
+def camera_specific(samples: Sequence[Sample]) -> list[Fold]:
+    """Each camera by itself in three folds, those that were published where there are such."""
+    folds = []
+    for dataset in _values(samples, "dataset"):
+        own = [sample for sample in samples if sample.dataset == dataset]
+        groups = (
+            {dataset: own}
+            if dataset in TOGETHER
+            else {f"{dataset}/{c}": [s for s in own if s.camera == c] for c in _values(own, "camera")}
+        )
+        for name, group in groups.items():
+            folds += _cross_validation(name, group, 3)
+    return folds
+
+
+def ten_fold(samples: Sequence[Sample]) -> list[Fold]:
+    """All cameras of a dataset together in ten folds, a scene never on both sides: INTEL-TAU's cross-validation."""
+    return [
+        fold
+        for dataset in _values(samples, "dataset")
+        for fold in _cross_validation(dataset, [s for s in samples if s.dataset == dataset], 10)
+    ]
+
+
+def camera_invariance(samples: Sequence[Sample]) -> list[Fold]:
+    """Trained on one camera of a dataset, tested on another, for each pair: INTEL-TAU's second protocol."""
+    folds = []
+    for dataset in _values(samples, "dataset"):
+        own = [sample for sample in samples if sample.dataset == dataset]
+        for source in _values(own, "camera"):
+            for target in _values(own, "camera"):
+                if source != target:
+                    pair = [sample for sample in own if sample.camera in (source, target)]
+                    name = f"{dataset}/{source} to {target}"
+                    fold = _unseen(name, pair, {sample.name for sample in pair if sample.camera == target})
+                    folds.append(replace(fold, only=frozenset({source})))
+    return folds
+
+
+RANDOM_SPLITS, TEST_SHARE = 5, 0.3
+
+
+def random_split(samples: Sequence[Sample]) -> list[Fold]:
+    """Each camera by itself, 30 % of its images drawn for testing, five times over: the paper's augmentation tables."""
+    folds = []
+    for camera in _values(samples, "camera"):
+        own = sorted(sample.name for sample in samples if sample.camera == camera)
+        for repeat in range(RANDOM_SPLITS):
+            order = np.random.default_rng([repeat, len(own)]).permutation(len(own))
+            test = frozenset(own[i] for i in order[: round(TEST_SHARE * len(own))])
+            rest = frozenset(own) - test
+            folds.append(Fold(f"{camera} split {repeat + 1}", rest, test, only=frozenset({camera})))
+    return folds
+
+
+def split_by_name(train: Sequence[str], test: Sequence[str]) -> Protocol:
+    """A plain split: names of datasets or cameras to train on, and to test on."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        known = set(_values(samples, "dataset")) | set(_values(samples, "camera"))
+        for name in (*train, *test):
+            if name not in known:
+                raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
+        trained = [sample for sample in samples if {sample.dataset, sample.camera} & set(train)]
+        tested = [sample for sample in samples if {sample.dataset, sample.camera} & set(test)]
+        names = {sample.name for sample in tested}
+        pool = [*(sample for sample in trained if sample.name not in names), *tested]
+        return [_unseen(f"{', '.join(train)} to {', '.join(test)}", pool, names)]
+
+    if not train or not test:
+        raise ParameterError("a split needs names to train on and names to test on: --train NAME --test NAME")
+    return Protocol("split", f"trained on {', '.join(train)}, tested on {', '.join(test)}", folds)
+
+
+PROTOCOLS = {
+    name: Protocol(name, (folds.__doc__ or "").strip(), folds)
+    for name, folds in {
+        "leave-one-dataset-out": leave_one_dataset_out,
+        "cross-sensor": cross_sensor,
+        "camera-specific": camera_specific,
+        "ten-fold": ten_fold,
+        "camera-invariance": camera_invariance,
+        "random-split": random_split,
+    }.items()
+}
+
+
+def make_folds(protocol: Protocol, samples: Sequence[Sample]) -> list[Fold]:
+    """The folds of a protocol, each with something on both sides."""
+    photographs = [sample for sample in samples if not sample.made]
+    folds = protocol.folds(photographs)
+    if not folds:
+        raise DataError(f"{protocol.name} needs more than one dataset or camera; give more data")
+    for fold in folds:
+        if not fold.train or not fold.test:
+            side = "train" if not fold.train else "test"
+            raise DataError(f"{protocol.name}, {fold.name}: nothing is left to {side} on; give more data")
+    return folds
+
+
+def _values(samples: Iterable[Sample], what: str) -> list[str]:
+    return sorted({str(getattr(sample, what)) for sample in samples})
+
+
+def _unseen(name: str, samples: Sequence[Sample], tested: Collection[str]) -> Fold:
+    """A fold that tests some photographs and leaves their cameras out of training, wherever they appear."""
+    unseen = frozenset(sample.camera for sample in samples if sample.name in tested)
+    train = frozenset(sample.name for sample in samples if sample.name not in tested and sample.camera not in unseen)
+    return Fold(name, train, frozenset(tested), unseen)
+
+
+def _cross_validation(name: str, samples: Sequence[Sample], count: int) -> list[Fold]:
+    published = {sample.fold for sample in samples}
+    if published == set(range(count)):
+        place = {sample.name: sample.fold for sample in samples}
+    else:
+        place = {sample.name: _place(sample, count) for sample in samples}
+    names = frozenset(place)
+    only = frozenset(sample.camera for sample in samples)
+    folds = []
+    for index in range(count):
+        test = frozenset(each for each in names if place[each] == index)
+        if test:  # few photographs may leave a fold without any
+            folds.append(Fold(f"{name} fold {index + 1}", names - test, test, only=only))
+    return folds
+
+
+def _place(sample: Sample, count: int) -> int:
+    """A fold that stays the same whatever else is in the data; photographs of one scene share it."""
+    key = sample.name if sample.scene is None else f"{sample.dataset}/{sample.scene}"
+    return int(hashlib.sha256(key.encode()).hexdigest(), 16) % count

@@ -1,0 +1,162 @@
+"""What an evaluation came to, as one JSON file: an error for each image, statistics of each dataset and camera.
+
+    {"format": "c5-results", "version": 1, "protocol": "...", "description": "...",
+     "images": {"NUS/Canon600D": ["000001", ...], ...},
+     "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
+     "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": {...},
+               "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
+               "errors": [{"NUS/Canon600D": [1.23, ...], ...}]}]}
+
+Errors are degrees with two decimals, the mean over the repeats, in the order of `images`; where a protocol tests an
+image more than once, `errors` has an entry for each time. Statistics are those of `c5.metrics.Statistics`, computed for
+each repeat from unrounded errors; their mean and standard deviation over the repeats are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c5.color import Float64s
+from c5.errors import ReadError
+from c5.files import write_file
+from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats
+
+FORMAT, VERSION = "c5-results", 1
+
+
+class ImageErrors(NamedTuple):
+    """One image in one fold."""
+
+    name: str  # dataset/camera/file
+    errors: Float64s  # (repeats,), degrees
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One method, in one variant, over all folds."""
+
+    method: str
+    variant: str
+    statistics: dict[str, RepeatedStatistics]
+    """By dataset (`NUS`) and by camera (`NUS/Canon600D`)."""
+    errors: list[dict[str, list[float | None]]]
+    settings: dict[str, Any] = field(default_factory=dict)
+    made: dict[str, Any] = field(default_factory=dict)
+    """Command, version, commit, device."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.method}, {self.variant}" if self.variant else self.method
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    protocol: str
+    description: str
+    images: dict[str, list[str]]
+    folds: list[dict[str, Any]]
+    rows: list[Row]
+
+    def save(self, path: str | Path) -> Path:
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "protocol": self.protocol,
+            "description": self.description,
+            "images": self.images,
+            "folds": self.folds,
+        }
+        text = json.dumps(head, separators=(",", ":"))[:-1] + ',\n"rows":[\n'
+        text += ",\n".join(json.dumps(_to_json(row), separators=(",", ":")) for row in self.rows) + "\n]}\n"
+        return write_file(path, text.encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        try:
+            content = json.loads(Path(path).read_text())
+            if content["format"] != FORMAT:
+                raise ReadError(f"{path}: no results of c5 evaluate")
+            if content["version"] > VERSION:
+                raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
+            rows = [_from_json(row) for row in content["rows"]]
+            return cls(content["protocol"], content["description"], content["images"], content["folds"], rows)
+        except OSError as error:
+            raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReadError(f"{path}: damaged or no results of c5 evaluate ({error}); make it again") from error
+
+    @property
+    def datasets(self) -> list[str]:
+        return sorted({group.split("/")[0] for group in self.images})
+
+    def cameras(self, dataset: str) -> list[str]:
+        return [group for group in self.images if group.split("/")[0] == dataset]
+
+
+def group_images(names: Sequence[str]) -> dict[str, list[str]]:
+    """Names dataset/camera/file by dataset/camera."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(set(names)):
+        group, _, file = name.rpartition("/")
+        groups.setdefault(group, []).append(file)
+    return groups
+
+
+def make_row(
+    method: str,
+    variant: str,
+    tested: Sequence[ImageErrors],
+    images: dict[str, list[str]],
+    settings: dict[str, Any],
+    made: dict[str, Any],
+) -> Row:
+    """The statistics and the per-image errors of a method."""
+    groups: dict[str, list[Float64s]] = {}
+    passes: list[dict[str, list[float | None]]] = []
+    place = {group: {file: index for index, file in enumerate(files)} for group, files in images.items()}
+    for one in tested:
+        group, _, file = one.name.rpartition("/")
+        for name in (group.split("/")[0], group):
+            groups.setdefault(name, []).append(one.errors)
+        index = place[group][file]
+        for errors in passes:
+            if group not in errors or errors[group][index] is None:
+                break
+        else:
+            errors = {}
+            passes.append(errors)
+        errors.setdefault(group, [None] * len(images[group]))[index] = round(float(one.errors.mean()), 2)
+    statistics = {name: summarize_repeats(np.stack(errors, axis=1)) for name, errors in sorted(groups.items())}
+    return Row(method, variant, statistics, passes, settings, made)
+
+
+def _to_json(row: Row) -> dict[str, Any]:
+    statistics = {
+        name: {
+            "mean": [round(value, 4) for value in both.mean],
+            "deviation": [round(value, 4) for value in both.deviation],
+        }
+        for name, both in row.statistics.items()
+    }
+    return {
+        "method": row.method,
+        "variant": row.variant,
+        "settings": row.settings,
+        "made": row.made,
+        "statistics": statistics,
+        "errors": row.errors,
+    }
+
+
+def _from_json(data: dict[str, Any]) -> Row:
+    statistics = {
+        name: RepeatedStatistics(Statistics(*both["mean"]), Statistics(*both["deviation"]))
+        for name, both in data["statistics"].items()
+    }
+    return Row(data["method"], data["variant"], statistics, data["errors"], data["settings"], data["made"])

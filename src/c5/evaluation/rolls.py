@@ -1,0 +1,78 @@
+"""Which additional images an evaluation gives to each query."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.color import Float32s, Float64s
+from c5.errors import DataError
+from c5.histogram import Grid
+
+Ints = NDArray[np.int64]
+Names = NDArray[np.str_]
+
+SELECTED = 20
+"""Of a camera's images, so many are the vivid ones, and so many the dull ones, as in the paper."""
+
+
+class Selection(Enum):
+    RANDOM = "random"
+    VIVID = "vivid"
+    """Of the images with the largest variation of chroma."""
+    DULL = "dull"
+    """Of those with the smallest."""
+    OTHER_CAMERA = "other-camera"
+    """Images of a camera that is not the query's."""
+
+
+def vividness(histograms: Float32s, grid: Grid) -> Float64s:
+    """The standard deviation of log-chroma over the pixels of images, from their (images, 2, n, n) histograms."""
+    masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
+    masses /= masses.sum(axis=(1, 2), keepdims=True)
+    spread = np.zeros(len(masses))
+    for centres, axis in ((grid.u, 1), (grid.v, 2)):
+        shares = masses.sum(axis=axis)
+        mean = shares @ centres
+        spread += shares @ centres**2 - mean**2
+    return np.sqrt(np.maximum(spread, 0))
+
+
+def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """For each query, `count` other images of its camera, drawn with replacement; itself where it is the only one."""
+    rolls = np.empty((*query.shape, count), np.int64)
+    for camera in np.unique(cameras):
+        own = np.flatnonzero(cameras == camera)
+        place = np.full(len(cameras), -1)
+        place[own] = np.arange(own.size)
+        mine = cameras[query] == camera
+        if own.size == 1:
+            rolls[mine] = own[0]
+            continue
+        drawn = rng.integers(0, own.size - 1, (int(mine.sum()), count))
+        rolls[mine] = own[drawn + (drawn >= place[query[mine]][:, None])]
+    return rolls
+
+
+def select_rolls(
+    selection: Selection, cameras: Names, vivid: Float64s, queries: Ints, count: int, rng: np.random.Generator
+) -> Ints:
+    """(queries, count) rolls for queries among images; which images exist is told by `cameras`, an image each."""
+    if selection is Selection.RANDOM:
+        return draw_rolls(cameras, queries, count, rng)
+    rolls = np.empty((len(queries), count), np.int64)
+    names = np.unique(cameras)
+    if selection is Selection.OTHER_CAMERA and len(names) < 2:
+        raise DataError("rolls of another camera need data of another camera; give more data")
+    for row, query in enumerate(queries):
+        if selection is Selection.OTHER_CAMERA:
+            pool = np.flatnonzero(cameras == rng.choice(names[names != cameras[query]]))
+        else:
+            own = np.flatnonzero(cameras == cameras[query])
+            order = own[np.argsort(vivid[own], kind="stable")]
+            pool = order[-SELECTED:] if selection is Selection.VIVID else order[:SELECTED]
+            pool = pool[pool != query] if (pool != query).any() else pool
+        rolls[row] = rng.choice(pool, count, replace=count > len(pool))
+    return rolls

@@ -1,0 +1,128 @@
+"""Running an evaluation: every method over every fold, each fold kept on disk as it is done.
+
+Killed at any moment, the same command goes on where it stopped and comes to the same table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c5.color import Float64s, angular_error
+from c5.datasets import Sample
+from c5.errors import DataError
+from c5.evaluation.methods import Method, Task, Track, digest_name, slug
+from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
+from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row
+from c5.files import write_file
+
+
+class Done(NamedTuple):
+    """One fold of one method."""
+
+    method: str
+    fold: str
+    errors: dict[str, Float64s]  # by variant, (repeats, images)
+    kept: bool  # from an earlier run
+    number: int  # from 1
+    total: int
+
+
+def evaluate(
+    protocol: Protocol,
+    samples: Sequence[Sample],
+    methods: Sequence[Method],
+    folder: Path,
+    *,
+    track: Track = lambda items, _: items,
+    command: str = "",
+) -> Iterator[Done]:
+    """Run what has not been run yet, fold by fold; at the end `results.json` is in the folder."""
+    folds = make_folds(protocol, samples)
+    photographs = [sample for sample in samples if not sample.made]
+    images = group_images([name for fold in folds for name in fold.test])
+    rows: list[Row] = []
+    for index, method in enumerate(methods):
+        variants: dict[str, list[ImageErrors]] = {}
+        made = _provenance(command)
+        for number, fold in enumerate(folds):
+            training = training_side(fold, samples) if method.learns else []
+            check_separation(fold, training)
+            test = test_side(fold, photographs)
+            task = Task(fold, training, test, photographs, folder / "models", track)
+            place = folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
+            key = _key(method, task)
+            errors, origin = _load(place, key)
+            kept = errors is not None
+            if errors is None:
+                truth = np.stack([sample.illuminant for sample in test])
+                found = method.estimate(task)
+                errors = {variant: angular_error(lights, truth) for variant, lights in found.items()}
+                _save(place, key, errors, made)
+            else:
+                made = origin
+            for variant, values in errors.items():
+                each = [ImageErrors(s.name, values[:, column]) for column, s in enumerate(test)]
+                variants.setdefault(variant, []).extend(each)
+            yield Done(method.name, fold.name, errors, kept, index * len(folds) + number + 1, len(methods) * len(folds))
+        rows += [make_row(method.name, v, tested, images, method.settings, made) for v, tested in variants.items()]
+    described = [_describe(fold, samples) for fold in folds]
+    Results(protocol.name, protocol.description, images, described, rows).save(folder / "results.json")
+
+
+def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
+    training, test = training_side(fold, samples), test_side(fold, samples)
+    taken = [sample for sample in training if not sample.made]
+    return {
+        "name": fold.name,
+        "trained_on": sorted({sample.dataset for sample in taken}),
+        "training_images": len(taken),
+        "made_images": len(training) - len(taken),
+        "tested_on": sorted({sample.dataset for sample in test}),
+        "test_images": len(test),
+    }
+
+
+def _key(method: Method, task: Task) -> str:
+    """What a fold's result depends on; a fold that was run on other data is run again."""
+    content = [method.settings, *([s.name, s.illuminant.tolist()] for s in (*task.training, *task.test))]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _save(path: Path, key: str, errors: dict[str, Float64s], made: dict[str, Any]) -> None:
+    content = {"key": key, "made": made, "errors": {variant: values.tolist() for variant, values in errors.items()}}
+    write_file(path, json.dumps(content).encode())
+
+
+def _load(path: Path, key: str) -> tuple[dict[str, Float64s] | None, dict[str, Any]]:
+    try:
+        content = json.loads(path.read_text())
+        if content["key"] != key:
+            return None, {}
+        return {variant: np.array(values) for variant, values in content["errors"].items()}, content["made"]
+    except FileNotFoundError:
+        return None, {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: damaged ({error}); remove it, and the fold is run again") from error
+
+
+def _provenance(command: str) -> dict[str, Any]:
+    made = {"command": command, "machine": platform.machine(), "python": platform.python_version()}
+    try:
+        made["version"] = version("c5-awb")
+    except PackageNotFoundError:
+        made["version"] = "not installed"
+    if shutil.which("git"):
+        ask = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+        found = subprocess.run(ask, capture_output=True, text=True)
+        made |= {"commit": found.stdout.strip()} if found.returncode == 0 else {}
+    return made

@@ -1,0 +1,409 @@
+"""Protocols keep both sides apart, rolls are what they say, results survive being written and being interrupted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import seeds, textured
+
+from c5 import DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
+from c5.color import Float64s, as_illuminant
+from c5.datasets import ImageFile, Sample
+from c5.evaluation import report
+from c5.evaluation.methods import Classical, Method, Rolls, Task, Trained
+from c5.evaluation.plots import write_plots
+from c5.evaluation.protocols import (
+    PROTOCOLS,
+    Fold,
+    Protocol,
+    check_separation,
+    make_folds,
+    split_by_name,
+    test_side,
+    training_side,
+)
+from c5.evaluation.report import Format, format_results, make_tables, merge, read_published, statistics_of, write_report
+from c5.evaluation.results import ImageErrors, Results, group_images, make_row
+from c5.evaluation.rolls import SELECTED, Selection, select_rolls, vividness
+from c5.evaluation.run import evaluate
+from c5.metrics import summarize
+
+CAMERAS = {
+    "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
+    "Gehler-Shi": ("Canon1D", "Canon5D"),
+    "Phones": ("Canon5D", "Pixel"),  # one camera is in two datasets
+}
+
+
+def photographs(per_camera: int = 6) -> list[Sample]:
+    """Labelled photographs without pixels: cameras with one name inside another, shared scenes, published folds."""
+    rng = np.random.default_rng(0)
+    return [
+        Sample(
+            ImageFile(Path(f"/nowhere/{dataset}/{camera}/{index}.png")),
+            as_illuminant(rng.uniform(0.3, 1, 3)),
+            camera=camera,
+            dataset=dataset,
+            name=f"{dataset}/{camera}/{index:03d}",
+            scene=str(index) if dataset == "NUS" else None,
+            fold=index % 3 if dataset != "Phones" else None,
+        )
+        for dataset, cameras in CAMERAS.items()
+        for camera in cameras
+        for index in range(per_camera)
+    ]
+
+
+def made_images(taken: Sequence[Sample], count: int, rng: np.random.Generator) -> list[Sample]:
+    """Augmented images as far as a protocol sees them: of one photograph, with the labels of several others."""
+    made = []
+    for index in range(count):
+        source = taken[int(rng.integers(len(taken)))]
+        target = taken[int(rng.integers(len(taken)))]
+        labels = [other.name for other in taken if other.camera == target.camera and rng.random() < 0.5]
+        made.append(
+            replace(
+                source,
+                camera=target.camera,
+                dataset="augmented",
+                name=f"augmented/x/{index}",
+                fold=None,
+                cameras=frozenset({source.camera, target.camera}),
+                sources=frozenset({source.name, *labels}),
+            )
+        )
+    return made
+
+
+ALL = [*PROTOCOLS.values(), split_by_name(["NUS"], ["Gehler-Shi"]), split_by_name(["NUS", "Pixel"], ["Canon5D"])]
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
+@given(seed=seeds)
+def test_nothing_of_the_test_side_reaches_training(protocol: Protocol, seed: int) -> None:
+    taken = photographs()
+    made = made_images(taken, 60, np.random.default_rng(seed))
+    by_name = {sample.name: sample for sample in taken}
+    for fold in make_folds(protocol, [*taken, *made]):
+        training, test = training_side(fold, [*taken, *made]), test_side(fold, [*taken, *made])
+        names = {sample.name for sample in test}
+        assert names == fold.test
+        assert not any(sample.made for sample in test)
+        assert {sample.name for sample in training if not sample.made} == fold.train
+        for sample in training:
+            assert not sample.sources & names
+            assert not sample.cameras & fold.unseen
+            assert all(source in fold.train for source in sample.sources)
+        if protocol.name in ("leave-one-dataset-out", "cross-sensor", "camera-invariance", "split"):
+            tested = {by_name[name].camera for name in names}
+            assert fold.unseen == tested
+            assert not tested & {by_name[name].camera for name in fold.train}
+        check_separation(fold, training)
+
+
+@pytest.mark.parametrize("name", ["leave-one-dataset-out", "cross-sensor", "camera-specific", "ten-fold"])
+def test_every_photograph_is_tested_once(name: str) -> None:
+    taken = photographs(30)
+    tested = [each for fold in make_folds(PROTOCOLS[name], taken) for each in fold.test]
+    assert sorted(tested) == sorted(sample.name for sample in taken)
+
+
+def test_what_each_protocol_is() -> None:
+    taken = photographs(30)
+    counts = {name: len(make_folds(protocol, taken)) for name, protocol in PROTOCOLS.items()}
+    assert counts["leave-one-dataset-out"] == 3
+    assert counts["cross-sensor"] == 7
+    assert counts["camera-specific"] == 3 * (3 + 1 + 2)  # Gehler-Shi's folds run over both of its cameras
+    assert counts["camera-invariance"] == 3 * 2 + 2 + 2
+    # Canon1D is held out, Canon1DsMkIII is not: names are compared whole.
+    (fold,) = (f for f in make_folds(PROTOCOLS["leave-one-dataset-out"], taken) if f.name == "Gehler-Shi")
+    assert any("Canon1DsMkIII" in name for name in fold.train)
+    # The Canon 5D of another dataset is the same camera.
+    assert not any("Canon5D" in name for name in fold.train)
+    # Published folds are used; a scene is never on both sides where there are none.
+    folds = make_folds(PROTOCOLS["camera-specific"], taken)
+    assert all({int(name[-3:]) % 3 for name in f.test} == {i % 3} for i, f in enumerate(folds) if "NUS" in f.name)
+    scenes = {s.name: (s.dataset, s.scene) for s in taken if s.scene}
+    for fold in make_folds(PROTOCOLS["ten-fold"], [s for s in taken if s.dataset == "NUS"]):
+        assert not {scenes[name] for name in fold.test} & {scenes[name] for name in fold.train}
+
+
+def test_folds_stay_when_data_are_added() -> None:
+    few, many = photographs(6), photographs(12)
+    for name in ("ten-fold", "camera-specific"):
+        before = {f.name: f.test for f in make_folds(PROTOCOLS[name], many)}
+        for fold in PROTOCOLS[name].folds(few):
+            assert fold.test <= before[fold.name]
+
+
+def test_leaks_are_caught() -> None:
+    taken = photographs()
+    leak = replace(taken[0], name="augmented/x/1", sources=frozenset({taken[1].name}))
+    with pytest.raises(DataError, match="holds something of"):
+        check_separation(Fold("f", frozenset(), frozenset({taken[1].name})), [leak])
+    known = replace(leak, cameras=frozenset({"NikonD5200"}))
+    with pytest.raises(DataError, match="knows NikonD5200"):
+        check_separation(Fold("f", frozenset(), frozenset({taken[2].name}), frozenset({"NikonD5200"})), [known])
+    with pytest.raises(DataError, match="both sides"):
+        check_separation(Fold("f", frozenset({"a"}), frozenset({"a"})), [])
+
+
+def test_protocols_that_cannot_be_run_say_so() -> None:
+    one = [sample for sample in photographs() if sample.camera == "Pixel"]
+    with pytest.raises(DataError, match="nothing is left to train on"):
+        make_folds(PROTOCOLS["leave-one-dataset-out"], one)
+    with pytest.raises(DataError, match="more than one dataset or camera"):
+        make_folds(PROTOCOLS["cross-sensor"], one)
+    with pytest.raises(ParameterError, match="no dataset or camera is called 'Leica'"):
+        make_folds(split_by_name(["Leica"], ["Pixel"]), one)
+    with pytest.raises(ParameterError, match="--train NAME --test NAME"):
+        split_by_name([], ["Pixel"])
+
+
+@given(seed=seeds, count=st.integers(1, 60), selection=st.sampled_from(Selection))
+def test_rolls_are_what_they_say(seed: int, count: int, selection: Selection) -> None:
+    rng = np.random.default_rng(seed)
+    cameras = rng.choice(["a", "b", "ab"], 90)
+    vivid = rng.random(90)
+    queries = rng.choice(90, 20, replace=False)
+    rolls = select_rolls(selection, cameras, vivid, queries, count, np.random.default_rng(1))
+    again = select_rolls(selection, cameras, vivid, queries, count, np.random.default_rng(1))
+    np.testing.assert_array_equal(rolls, again)
+    assert rolls.shape == (20, count)
+    for query, roll in zip(queries, rolls, strict=True):
+        own = np.flatnonzero(cameras == cameras[query])
+        if selection is Selection.OTHER_CAMERA:
+            assert len(set(cameras[roll])) == 1
+            assert cameras[roll[0]] != cameras[query]
+            continue
+        assert query not in roll
+        assert (cameras[roll] == cameras[query]).all()
+        rank = {int(image): place for place, image in enumerate(own[np.argsort(vivid[own])])}
+        if selection is Selection.VIVID:
+            assert all(rank[int(image)] >= len(own) - SELECTED for image in roll)
+        if selection is Selection.DULL:
+            assert all(rank[int(image)] < SELECTED for image in roll)
+
+
+def test_vividness_is_of_the_scene_and_not_of_the_light() -> None:
+    grid = Grid()
+    gray: Any = np.full((40, 60, 3), 0.3) * np.random.default_rng(0).uniform(0.5, 1, (40, 60, 1))
+    colorful = np.asarray(textured(2, 40, 60))
+    gains = np.exp(np.array([8, 0, -5]) * grid.step) * 0.3
+    images = [gray, colorful, colorful * 0.5, colorful * gains]
+    values = vividness(np.stack([histogram(LinearImage(np.minimum(i, 1)), grid) for i in images]), grid)
+    assert values[0] < 0.2 < values[1]
+    np.testing.assert_allclose(values[2:], values[1], rtol=1e-3)
+
+
+def results_of(errors: dict[str, Float64s], protocol: str = "cross-sensor") -> Results:
+    """Results with one row for given (repeats, images) errors by camera."""
+    images = group_images([f"{camera}/{i:06d}" for camera, e in errors.items() for i in range(e.shape[1])])
+    tested = [ImageErrors(f"{c}/{i:06d}", e[:, i]) for c, e in errors.items() for i in range(e.shape[1])]
+    row = make_row("c5", "m = 9", tested, images, {"seed": 1}, {"command": "c5 evaluate x", "commit": "abc"})
+    fold = {"name": "f", "trained_on": ["NUS"], "tested_on": sorted({c.split("/")[0] for c in errors})}
+    return Results(protocol, "words", images, [fold], [row])
+
+
+def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    errors = {"NUS/A": rng.gamma(2, 1, (4, 30)), "NUS/B": rng.gamma(2, 2, (4, 20))}
+    results = results_of(errors)
+    loaded = Results.load(results.save(tmp_path / "r.json"))
+    assert loaded.images == results.images
+    assert loaded.rows[0].errors == results.rows[0].errors
+    assert loaded.rows[0].settings == {"seed": 1}
+    whole = np.mean([summarize(np.concatenate([e[k] for e in errors.values()])) for k in range(4)], axis=0)
+    np.testing.assert_allclose(loaded.rows[0].statistics["NUS"].mean, whole, atol=5e-5)
+    np.testing.assert_allclose(
+        np.array(loaded.rows[0].errors[0]["NUS/B"], float), errors["NUS/B"].mean(axis=0), atol=0.0051
+    )
+    # Where everybody reports the geometric mean over cameras, so do we.
+    for protocol, expected in (
+        ("cross-sensor", whole[0]),
+        ("camera-specific", np.exp(np.mean([np.log(np.mean([summarize(r)[0] for r in e])) for e in errors.values()]))),
+    ):
+        found = statistics_of(loaded.rows[0], results_of(errors, protocol), "NUS")
+        assert found is not None
+        assert found[0].mean == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_image_tested_twice_keeps_both_errors() -> None:
+    images = group_images(["NUS/A/1", "NUS/A/2"])
+    tested = [
+        ImageErrors("NUS/A/1", np.array([1.0])),
+        ImageErrors("NUS/A/1", np.array([3.0])),
+        ImageErrors("NUS/A/2", np.array([5.0])),
+    ]
+    row = make_row("x", "", tested, images, {}, {})
+    assert row.errors == [{"NUS/A": [1.0, 5.0]}, {"NUS/A": [3.0, None]}]
+    assert row.statistics["NUS"].mean.mean == pytest.approx(3)
+
+
+def test_damaged_results_are_named(tmp_path: Path) -> None:
+    path = results_of({"NUS/A": np.ones((1, 4))}).save(tmp_path / "r.json")
+    text = path.read_text()
+    for bad in (text[: len(text) // 2], "[]", "{}", text.replace('"mean"', '"x"'), text.replace("c5-results", "other")):
+        path.write_text(bad)
+        with pytest.raises(ReadError, match=r"r\.json"):
+            Results.load(path)
+    path.write_text(text.replace('"version":1', '"version":99'))
+    with pytest.raises(ReadError, match="newer version"):
+        Results.load(path)
+    with pytest.raises(ReadError, match="cannot be read"):
+        Results.load(tmp_path / "none.json")
+
+
+def test_tables_say_the_same_in_every_format(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    whole = {"NUS/A": rng.gamma(2, 1, (3, 1000)), "NUS/B": rng.gamma(2, 1, (3, 736))}
+    results = results_of(whole)
+    (table,) = make_tables(results)
+    ours = table.lines[0]
+    assert ours.method == "c5, m = 9"
+    assert any(line.method == "CCMNet" and line.cells[0] == "1.71" and line.source for line in table.lines)
+    # Published figures stand only beside figures for the whole dataset.
+    (part,) = make_tables(results_of({"NUS/A": np.ones((1, 9))}))
+    assert [line.source for line in part.lines] == [""]
+    parsed = list(csv.reader(io.StringIO(report.format_table(table, list(report.COLUMNS), Format.CSV))))
+    markdown = report.format_table(table, list(report.COLUMNS), Format.MARKDOWN)
+    latex = report.format_table(table, list(report.COLUMNS), Format.LATEX)
+    for row, line in zip(parsed[1:], table.lines, strict=True):
+        assert tuple(row[1:6]) == line.cells
+        mark = "**" if not line.source else ""
+        assert "| ".join([f"| {line.method} ", *(f"{mark}{cell}{mark} " for cell in line.cells)]) in markdown
+    assert latex.count(r"\\") == len(parsed)
+    assert "25%" not in latex.replace(r"25\%", "")
+    # One document of a folder of results, with the words that stand beside them.
+    results.save(tmp_path / "cross.json")
+    (tmp_path / "cross.md").write_text("## Words first\n")
+    text = write_report(tmp_path)
+    assert text.startswith("## Words first")
+    assert "$ c5 evaluate x" in text
+    assert format_results(results, Format.MARKDOWN).strip() in text
+    with pytest.raises(DataError, match="no results"):
+        write_report(tmp_path / "none")
+
+
+def test_results_of_one_protocol_merge() -> None:
+    first = results_of({"NUS/A": np.ones((1, 4))})
+    second = Results(first.protocol, "", first.images, first.folds, [replace(first.rows[0], method="ffcc")])
+    assert [row.method for row in merge([first, second, second]).rows] == ["c5", "ffcc"]
+    with pytest.raises(DataError, match="same images"):
+        merge([first, results_of({"NUS/A": np.ones((1, 5))})])
+
+
+def test_published_figures_are_figures() -> None:
+    published = read_published()
+    assert len(published) > 80
+    for one in published:
+        values = {name: float(value) for name, value in one.values.items() if value}
+        assert 0 < values["mean"] < 12
+        if "worst_25" in values:
+            assert values["best_25"] < values["median"] < values["worst_25"]
+        assert one.protocol in {*PROTOCOLS, "any"}
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    results = results_of({"NUS/A": rng.gamma(2, 1, (3, 40)), "NUS/B": rng.gamma(2, 1, (3, 40))})
+    rows = [replace(results.rows[0], variant=f"m = {m}") for m in (1, 3, 9)]
+    written = write_plots(replace(results, rows=rows), tmp_path)
+    assert sorted(path.name for path in written) == ["nus-cameras.png", "nus-distribution.png", "nus-images.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000 for path in written)
+
+
+@dataclass
+class Fragile:
+    """A method that stops at its n-th fold, as one that is killed does, and counts what it was asked."""
+
+    stop_at: int
+    name: str = "fragile"
+    learns: bool = True
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def estimate(self, task: Task) -> dict[str, Float64s]:
+        self.asked.append(task.fold.name)
+        if len(self.asked) == self.stop_at:
+            raise KeyboardInterrupt
+        rng = np.random.default_rng(len(task.training))
+        return {v: as_illuminant(rng.uniform(0.3, 1, (n, len(task.test), 3))) for v, n in (("m = 1", 1), ("m = 9", 4))}
+
+
+def drain(steps: Iterable[Any]) -> list[Any]:
+    return list(steps)
+
+
+def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
+    taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
+    drain(evaluate(protocol, taken, [Fragile(0)], tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        drain(evaluate(protocol, taken, [Fragile(4)], tmp_path / "parts"))
+    assert not (tmp_path / "parts" / "results.json").exists()
+    second = Fragile(0)
+    done = drain(evaluate(protocol, taken, [second], tmp_path / "parts"))
+    assert len(second.asked) == 7 - 3
+    assert [each.kept for each in done] == [True] * 3 + [False] * 4
+    assert [each.number for each in done] == list(range(1, 8))
+    whole, parts = ((tmp_path / name / "results.json").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+    # Other data, or another label, and the folds that it concerns are run again; a damaged file is named.
+    third = Fragile(0)
+    changed = [replace(taken[0], illuminant=as_illuminant([1, 2, 3])), *taken[1:]]
+    drain(evaluate(protocol, changed, [third], tmp_path / "parts"))
+    assert third.asked == [fold.name for fold in make_folds(protocol, taken) if "NUS" in fold.name]
+    next((tmp_path / "parts").rglob("folds/*/*.json")).write_text("{")
+    with pytest.raises(DataError, match="remove it"):
+        drain(evaluate(protocol, changed, [Fragile(0)], tmp_path / "parts"))
+
+
+@pytest.fixture
+def rendered(tmp_path: Path) -> list[Sample]:
+    """A few real images of two cameras."""
+    rng = np.random.default_rng(0)
+    samples = []
+    for camera in ("A", "B"):
+        for index in range(4):
+            path = tmp_path / f"{camera}{index}.npy"
+            np.save(path, textured(index, 40, 60) * rng.uniform(0.4, 1, 3).astype(np.float32))
+            light = as_illuminant(rng.uniform(0.3, 1, 3))
+            samples.append(Sample(ImageFile(path), light, camera, "Set", f"Set/{camera}/{index}"))
+    return samples
+
+
+def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -> None:
+    rolls = Rolls((1, 3), (Selection.RANDOM, Selection.OTHER_CAMERA), repeats=2)
+    methods: list[Method] = [Classical("gray-world"), Trained(load_model(), rolls)]
+    done = drain(evaluate(PROTOCOLS["cross-sensor"], rendered, methods, tmp_path / "out"))
+    assert {name: values.shape for name, values in done[2].errors.items()} == {
+        "m = 1": (1, 4),
+        "m = 3": (2, 4),
+        "m = 3, other-camera": (2, 4),
+    }
+    rows = Results.load(tmp_path / "out" / "results.json").rows
+    assert [row.name for row in rows] == ["gray-world", *(f"default, {v}" for v in done[2].errors)]
+
+
+def test_a_model_is_not_tested_on_cameras_it_was_trained_on(rendered: list[Sample], tmp_path: Path) -> None:
+    seen = [replace(sample, camera="Canon5D") if sample.camera == "A" else sample for sample in rendered]
+    methods = [Trained(load_model(), Rolls(repeats=1))]
+    with pytest.raises(ParameterError, match="was trained on Canon5D"):
+        drain(evaluate(PROTOCOLS["cross-sensor"], seen, methods, tmp_path))
+
+
+def test_rolls_are_checked() -> None:
+    with pytest.raises(ParameterError, match="m of at least 1"):
+        Rolls((0,))
