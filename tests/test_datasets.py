@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import imagecodecs
 import numpy as np
 import pytest
 from laws import textured
+from typer.testing import CliRunner, Result
 
 from c5 import DataError, Grid, LinearImage, histogram
-from c5.datasets import read_samples
+from c5.cli import app
+from c5.datasets import examine, read_samples
+from c5.datasets.parallel import in_parallel
 from c5.training.data import load_samples, make_views
 
 
@@ -73,6 +81,126 @@ def test_problems_are_named(tmp_path: Path) -> None:
     (folder / "000003_camera.txt").write_text("")
     with pytest.raises(DataError, match=r"000003_camera\.txt"):
         read_samples(folder)
+
+
+def test_every_file_that_does_not_fit_is_listed(tmp_path: Path) -> None:
+    folder = write_ffcc(tmp_path / "set", count=5)
+    (folder / "cvfolds.txt").write_text("1\n2\n")
+    (folder / "000001.txt").write_text("0 1 1")
+    (folder / "000003.png").unlink()
+    found = examine(folder)
+    assert [sample.name[-1] for sample in found.samples] == ["2", "4", "5"]
+    messages = sorted(problem.message.removeprefix(str(folder)) for problem in found.problems)
+    assert messages == [
+        "/000001.txt: an illuminant needs three finite numbers above zero; correct the label or remove the image",
+        "/000003.png: missing, though 000003_camera.txt is there; complete the folder",
+        "/cvfolds.txt: 2 folds for 4 images; complete the folder or remove the file",
+    ]
+    with pytest.raises(DataError, match="and 2 more: c5 data check"):
+        read_samples(folder)
+    with pytest.raises(DataError, match="is there twice"):
+        read_samples([write_ffcc(tmp_path / "other"), tmp_path / "other"])
+
+
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    write_ffcc(tmp_path / "elsewhere" / "set")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "data")
+    assert len(read_samples(tmp_path / "data")) == 3
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["data", *map(str, arguments)])
+
+
+def test_check_shows_what_is_there(tmp_path: Path) -> None:
+    write_ffcc(tmp_path / "Cheng" / "a", 3, "Canon1DsMkIII")
+    write_ffcc(tmp_path / "GehlerShi", 2, "Canon1D")
+    done = run("check", tmp_path)
+    assert done.exit_code == 0, done.output
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.output.splitlines() if "│" in line]
+    assert cells == [
+        ["Gehler-Shi", "Canon1D", "2", "30x24", "-", "2", "2"],
+        ["NUS", "Canon1DsMkIII", "3", "30x24", "-", "3", "3"],
+    ]
+    assert "layout ffcc" in done.output
+    assert "note: Canon1D is inside the name Canon1DsMkIII" in done.output
+    assert "No problems." in done.output
+
+
+def test_check_names_what_only_shows_in_the_pixels(tmp_path: Path) -> None:
+    folder = write_ffcc(tmp_path / "set", 6)
+    (folder / "000001.png").write_bytes((folder / "000001.png").read_bytes()[:200])
+    (folder / "000002.png").write_bytes(imagecodecs.png_encode(np.zeros((24, 30, 3), np.uint16)))
+    (folder / "000003.png").write_bytes(imagecodecs.png_encode(np.full((20, 30, 3), 900, np.uint16)))
+    (folder / "000004.png").write_bytes(imagecodecs.png_encode(np.full((30, 24, 3), 900, np.uint16)))  # portrait
+    (folder / "000005.txt").write_text("nan 1 1")
+    done = run("check", folder)
+    assert done.exit_code == 1
+    lines = [line for line in done.output.splitlines() if line.startswith("c5: ")]
+    assert len(lines) == 5
+    for name, what in (
+        ("1.png", "damaged"),
+        ("2.png", "no pixel counts"),
+        ("3.png", "30x20, but"),
+        ("5.txt", "finite"),
+    ):
+        assert any(f"00000{name}: " in line and what in line for line in lines)
+    assert lines[-1] == "c5: 4 problems"
+    quick = run("check", folder, "--quick")
+    assert quick.exit_code == 1
+    assert "c5: 1 problem\n" in quick.output
+    assert "No such" not in run("check", folder, "--layout", "ffcc").output
+    assert "no layout is called 'other'; there are pack, manifest" in str(
+        run("check", folder, "--layout", "other").exception
+    )
+
+
+def test_pack_leaves_out_and_says_so(tmp_path: Path) -> None:
+    folder, out = write_ffcc(tmp_path / "set", 4), tmp_path / "x.c5data"
+    (folder / "000001.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / "000002.txt").unlink()
+    done = run("pack", folder, "-o", out)
+    assert done.exit_code == 1
+    assert f"{out}: 2 images" in done.output
+    assert "left out: " in done.output
+    assert "000001.png: damaged" in done.output
+    assert "000002.txt: missing" in done.output
+    assert len(read_samples(out)) == 2
+    again = run("pack", folder, "-o", out)
+    assert "--overwrite" in str(again.exception)
+    good = run("pack", out, write_ffcc(tmp_path / "other", 1, "Canon1D"), "-o", out, "--overwrite")
+    assert good.exit_code == 0, good.output
+    assert len(read_samples(out)) == 3
+    assert run("check", out).exit_code == 0
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    lines = ["path,camera,r,g,b"]
+    (tmp_path / "0.png").write_bytes(imagecodecs.png_encode(np.full((512, 768, 3), 900, np.uint16)))
+    for index in range(1, 1500):
+        os.link(tmp_path / "0.png", tmp_path / f"{index}.png")
+        lines.append(f"{index}.png,A,1,1,1")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "c5.cli", "data", "pack", str(tmp_path), "-o", str(tmp_path / "x.c5data")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    part = tmp_path / "x.c5data.part"
+    while process.poll() is None and not (part.exists() and part.stat().st_size > 10_000):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == f"c5: stopped; the same command goes on from {part}\n"
+    assert part.exists()
+
+
+def test_parallel_results_keep_their_order() -> None:
+    def slow_at_first(number: int) -> int:
+        time.sleep(0.02 if number < 3 else 0)
+        return number * number
+
+    assert list(in_parallel(slow_at_first, iter(range(50)))) == [(number, number * number) for number in range(50)]
 
 
 def test_histograms_are_cached_by_content(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,8 @@ def evaluate(
     seeds: Annotated[int, typer.Option(help="Networks to train for each fold, each with its own seed.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: as configured.", min=1)] = None,
     bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Faster training where the hardware has it.")] = False,
+    made: Annotated[int | None, typer.Option(help="Images that METHOD+AUGMENTATION makes for a fold.", min=1)] = None,
+    catalog: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for augmentation.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
@@ -51,7 +54,22 @@ def evaluate(
 
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
-    methods = [each for text in method for each in _methods(text, rolls, seeds, epochs, bfloat16)]
+
+    def learn(text: str) -> list[Method]:
+        need_torch()
+        from c5.training.methods import make_methods
+
+        return make_methods(
+            text,
+            rolls,
+            seeds=range(seeds),
+            epochs=epochs,
+            bfloat16=bfloat16,
+            made=made,
+            catalogue=str(catalog) if catalog else None,
+        )
+
+    methods = [each for text in method for each in _methods(text, rolls, learn)]
     samples = read_samples(data)
     if only:
         known = {name for sample in samples for name in (sample.dataset, sample.camera)}
@@ -104,7 +122,7 @@ def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
     return PROTOCOLS[name]
 
 
-def _methods(text: str, rolls: Rolls, seeds: int, epochs: int | None, bfloat16: bool) -> list[Method]:
+def _methods(text: str, rolls: Rolls, learn: Callable[[str], list[Method]]) -> list[Method]:
     from c5.classical import METHODS
     from c5.estimator import load_model
     from c5.evaluation.methods import Classical, Trained
@@ -117,12 +135,9 @@ def _methods(text: str, rolls: Rolls, seeds: int, epochs: int | None, bfloat16: 
         return [Trained(load_model(text), rolls)]
     kind = text.partition(":")[0].partition("+")[0]
     if kind not in ("c5", "ffcc"):
-        names = ", ".join([*METHODS, "classical", "c5", "c5:CONFIGURATION", "ffcc"])
+        names = ", ".join([*METHODS, "classical", "c5", "c5:CONFIGURATION", "ffcc", "METHOD+AUGMENTATION"])
         raise ParameterError(f"no method is called {text!r}; there are {names}, and .c5 files")
-    need_torch()
-    from c5.training.methods import make_methods
-
-    return make_methods(text, rolls, range(seeds), epochs, bfloat16)
+    return learn(text)
 
 
 def _command() -> str:

@@ -196,13 +196,16 @@ def convert(
 
 @app.command()
 def train(
-    data: Annotated[list[Path] | None, typer.Argument(help="Checkouts of google/ffcc, or folders inside one.")] = None,
+    data: Annotated[list[Path] | None, typer.Argument(help="Datasets: folders in a known layout, or packs.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     recipe: Annotated[Recipe | None, typer.Option(help="The package's own (default), or the paper's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
+    augment: Annotated[str | None, typer.Option(help="Make more images on the fly: see `c5 augment --help`.")] = None,
+    made: Annotated[int, typer.Option(help="How many to make.", min=1)] = 5000,
+    catalog: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for --augment.")] = None,
     bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Faster where the hardware has it.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
@@ -211,18 +214,20 @@ def train(
     from c5.training.command import run_training
 
     if resume is not None:
-        if data or out or recipe or epochs or seed is not None or hold_out or bfloat16:
+        if data or out or recipe or epochs or seed is not None or hold_out or augment or catalog or bfloat16:
             raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
         run_training(resume, None, tensorboard, errors)
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
     from c5.training.config import TrainConfig
+    from c5.training.extra import make_extra
     from c5.training.run import Plan
 
     config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
     config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
-    run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or []), tensorboard, errors)
+    extra = None if augment is None else make_extra(augment, made, str(catalog.resolve()) if catalog else None)
+    run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra), tensorboard, errors)
 
 
 app.command()(evaluation.evaluate)

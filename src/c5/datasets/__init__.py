@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from c5.datasets import ffcc
+from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack
+from c5.datasets.pack import PackedImage
+from c5.datasets.packing import PackReport, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
 from c5.errors import DataError, ParameterError
 
@@ -15,15 +17,18 @@ __all__ = [
     "Dataset",
     "Found",
     "ImageFile",
+    "PackReport",
+    "PackedImage",
     "Pixels",
     "Problem",
     "Sample",
     "examine",
     "find_layout",
     "read_samples",
+    "write_pack",
 ]
 
-LAYOUTS: tuple[Dataset, ...] = (ffcc,)
+LAYOUTS: tuple[Dataset, ...] = (pack, manifest, folder, ffcc, nus, gehler_shi, cube, intel_tau)
 """In the order in which a folder is compared with them."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from c5.color import Float64s
+from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers, read_word
 from c5.datasets.sample import Capture, Found, ImageFile, Problem, Sample
 from c5.errors import DataError
@@ -24,16 +25,15 @@ DATASETS = {"GehlerShi": "Gehler-Shi", "Cheng": "NUS"}
 
 
 def recognises(folder: Path) -> bool:
-    return next(folder.rglob("[0-9]*_camera.txt"), None) is not None
+    return any(path.match("[0-9]*_camera.txt") for path in glance(folder))
 
 
 def read(folder: Path) -> Found:
     """The samples below a checkout of the repository, or below any folder of it; thumbnails are passed over."""
     samples, problems = [], []
     by_folder: dict[Path, list[Path]] = {}
-    for path in sorted(folder.rglob("[0-9]*.png")):
-        if not any(part.endswith("Thumb") for part in path.relative_to(folder).parts):
-            by_folder.setdefault(path.parent, []).append(path)
+    for path in _files(folder, "[0-9]*.png"):
+        by_folder.setdefault(path.parent, []).append(path)
     for place, images in by_folder.items():
         folds: list[int | None] = [None] * len(images)
         try:
@@ -45,7 +45,17 @@ def read(folder: Path) -> Found:
                 samples.append(_read_sample(path, fold))
             except DataError as error:
                 problems.append(Problem(path, str(error)))
+    for path in _files(folder, "[0-9]*_camera.txt"):
+        image = path.with_name(path.name.replace("_camera.txt", ".png"))
+        if not image.exists():
+            problems.append(Problem(image, f"{image}: missing, though {path.name} is there; complete the folder"))
     return Found(samples, problems)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Those of that name below a folder, in order; a folder of thumbnails is read only where it is the one given."""
+    paths = files_below(folder, pattern)
+    return [path for path in paths if not any(part.endswith("Thumb") for part in path.relative_to(folder).parts)]
 
 
 def _read_sample(path: Path, fold: int | None) -> Sample:

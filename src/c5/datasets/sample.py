@@ -40,20 +40,25 @@ class ImageFile:
     black: float = 0
     white: float | None = None
     masked: tuple[Float64s, ...] = ()
-    """Polygons (corners, 2), x and y in pixels of the file: what they cover does not count."""
+    """Polygons (corners, 2), x and y of pixels: what they cover does not count."""
+    drawn_on: tuple[float, float] | None = None
+    """Width and height of the picture in whose pixels the polygons are given; by default those of the file."""
 
     def read(self) -> LinearImage:
         image = read_image(self.path, black=self.black, white=self.white)
         if not self.masked:
             return image
-        return replace(image, mask=image.mask & ~cover(self.masked, image.rgb.shape[:2]))
+        height, width = image.rgb.shape[:2]
+        drawn_on = self.drawn_on or (width, height)
+        polygons = [polygon * (width / drawn_on[0], height / drawn_on[1]) for polygon in self.masked]
+        return replace(image, mask=image.mask & ~cover(polygons, (height, width)))
 
     def digest(self) -> str:
         try:
             content = self.path.read_bytes()
         except OSError as error:
             raise ReadError(f"{self.path}: cannot be read: {error.strerror}") from None
-        levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]}"
+        levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]} {self.drawn_on}"
         return hashlib.sha256(levels.encode() + b"\0" + content).hexdigest()
 
 
@@ -141,7 +146,7 @@ class Dataset(Protocol):
     def DESCRIPTION(self) -> str: ...  # noqa: N802
 
     def recognises(self, folder: Path) -> bool:
-        """Whether the folder looks like this layout. Quick: it looks at names, not into images."""
+        """Whether the folder looks like this layout. Quick: it looks at some names, not into images. Never raises."""
         ...
 
     def read(self, folder: Path) -> Found:

@@ -22,8 +22,12 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         plan = Plan.load(folder)
     elif (folder / "checkpoint.pt").exists():
         raise ParameterError(f"{folder} holds a run already: go on with c5 train --resume {folder}, or choose another")
-    photographs = read_samples(plan.data)
-    check_hold_out(plan.hold_out, {sample.camera for sample in photographs})
+    held = frozenset(plan.hold_out)
+    given = read_samples(plan.data)
+    check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
+    images = [sample for sample in given if not (sample.made and sample.cameras & held)]
+    if len(images) < len(given):
+        console.print(f"{len(given) - len(images)} made images left out: a camera that is held out went into them")
     plan.save(folder)
     board = _board(folder) if tensorboard else None
     columns = (
@@ -38,7 +42,10 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         def track(samples: Sequence[Sample]) -> Iterable[Sample]:
             return progress.track(samples, description="histograms")
 
-        samples = load_samples(photographs, plan.config.network.grid, plan.config.crops, track)
+        if plan.extra is not None:
+            own = [sample for sample in images if not sample.made and sample.camera not in held]
+            images += plan.extra.make(own, held, lambda items: progress.track(items, description="augmenting"))
+        samples = load_samples(images, plan.config.network.grid, plan.config.crops, track)
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
         task = progress.add_task("training", total=plan.config.epochs)
         try:

@@ -48,17 +48,29 @@ def load_samples(
 
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
-    what = f"{CACHE_VERSION} {grid.bins} {grid.limit} {grid.geometry.value} {crops} {sample.pixels.digest()}"
-    key = hashlib.sha256(what.encode()).hexdigest()
-    path = folder / key[:2] / f"{key[2:34]}.npz"
+    what = f"{grid.bins} {grid.limit} {grid.geometry.value} {crops}"
+    shape = (1 + crops, 2, grid.bins, grid.bins)
+    return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
+
+
+def remember(
+    sample: Sample,
+    what: str,
+    shape: tuple[int, ...],
+    make: Callable[[LinearImage, np.random.Generator], Float32s],
+    folder: Path | None = None,
+) -> Float32s:
+    """What is computed of an image, from the cache if it was computed before; `what` names it. Chance is repeatable."""
+    key = hashlib.sha256(f"{CACHE_VERSION} {what} {sample.pixels.digest()}".encode()).hexdigest()
+    path = (folder or cache_folder()) / key[:2] / f"{key[2:34]}.npz"
     try:
         with np.load(path, allow_pickle=False) as file:
             kept = file["views"]
-            if kept.shape == (1 + crops, 2, grid.bins, grid.bins):
+            if kept.shape == shape:
                 return np.asarray(kept, dtype=np.float32)
     except UNPACKING_ERRORS:
         pass  # absent, or damaged: computed anew
-    result = make_views(sample.read(), grid, crops, np.random.default_rng(int(key[:16], 16)))
+    result = make(sample.read(), np.random.default_rng(int(key[:16], 16)))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, views=result)
     with suppress(WriteError):  # a cache that cannot be written is only slower

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ from c5.color import Float32s, Float64s
 from c5.datasets import Sample
 from c5.errors import ParameterError
 from c5.evaluation.methods import Method, Rolls, Task, digest_name, slug
+from c5.evaluation.protocols import check_separation
 from c5.evaluation.rolls import vividness
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
-from c5.training.data import load_samples
+from c5.training.data import load_samples, remember
+from c5.training.extra import Extra, make_extra
+from c5.training.ffcc import FfccConfig, train_ffcc, wrapped_histograms
 from c5.training.loop import default_device, estimate
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, train
@@ -48,6 +51,9 @@ def configurations() -> dict[str, TrainConfig]:
     }
 
 
+PAPER_MADE = {"c5": 5000, "ffcc": 500}
+"""How many augmented images the paper adds."""
+
 ABLATIONS = tuple(name for name in configurations() if name not in ("default", "paper"))
 
 
@@ -60,6 +66,7 @@ class C5:
     rolls: Rolls
     seeds: tuple[int, ...] = (0,)
     """A network is trained with each; their estimates count as repeats."""
+    extra: Extra | None = None
     learns: bool = True
     _views: dict[str, Float32s] = field(default_factory=dict)
 
@@ -70,7 +77,7 @@ class C5:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | self.rolls.settings
+        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _extra(self.extra) | self.rolls.settings
 
     def estimate(self, task: Task) -> dict[str, Float64s]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
@@ -85,13 +92,12 @@ class C5:
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
-        names = sorted(sample.name for sample in task.training)
-        content = [config.to_json(), names]
+        content = [config.to_json(), _extra(self.extra), sorted(sample.name for sample in task.training)]
         folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
         if not (folder / "model.c5").exists():
             plan = Plan(config, [], [])
             plan.save(folder)
-            samples = self._load(task.training, config.crops, task)
+            samples = self._load(add_extra(task, self.extra), config.crops, task)
             steps = train(plan, samples, folder)
             for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
                 if next(steps, None) is None:
@@ -115,6 +121,49 @@ class C5:
         return Samples(views, illuminants, np.array([sample.camera for sample in samples]))
 
 
+@dataclass(frozen=True, eq=False)
+class FfccMethod:
+    """One FFCC model for all that a fold trains on, whatever the number of cameras."""
+
+    name: str = "ffcc"
+    config: FfccConfig = field(default_factory=FfccConfig)
+    extra: Extra | None = None
+    learns: bool = True
+    _seen: dict[str, Float32s] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"config": asdict(self.config)} | _extra(self.extra)
+
+    def estimate(self, task: Task) -> dict[str, Float64s]:
+        training = add_extra(task, self.extra)
+        illuminants = np.stack([sample.illuminant for sample in training])
+        learnt = train_ffcc(self._load(training, task), illuminants, self.config)
+        return {"": learnt.estimate(self._load(task.test, task))[None]}
+
+    def _load(self, samples: list[Sample], task: Task) -> Float32s:
+        config = self.config
+        what, shape = f"ffcc {config.bins} {config.step} {config.weight_power}", (2, config.bins, config.bins)
+        wanted = [sample for sample in samples if sample.name not in self._seen or sample.made]
+        for sample in task.track(wanted, "histograms"):
+            self._seen[sample.name] = remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
+        return np.stack([self._seen[sample.name] for sample in samples])
+
+
+def add_extra(task: Task, extra: Extra | None) -> list[Sample]:
+    """A fold's training side with what is made of it on the fly, after a last look that nothing leaks."""
+    if extra is None:
+        return task.training
+    photographs = [sample for sample in task.training if not sample.made]
+    made = extra.make(photographs, task.fold.unseen, lambda items: task.track(items, "augmenting"))
+    check_separation(task.fold, made)
+    return [*task.training, *made]
+
+
+def _extra(extra: Extra | None) -> dict[str, Any]:
+    return {} if extra is None else {"extra": extra.to_json()}
+
+
 def load_network(folder: Path, config: NetworkConfig) -> Network:
     """The network of a run that is done."""
     state = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
@@ -124,17 +173,33 @@ def load_network(folder: Path, config: NetworkConfig) -> Network:
 
 
 def make_methods(
-    text: str, rolls: Rolls, seeds: Sequence[int], epochs: int | None = None, bfloat16: bool = False
+    text: str,
+    rolls: Rolls,
+    *,
+    seeds: Sequence[int] = (0,),
+    epochs: int | None = None,
+    bfloat16: bool = False,
+    made: int | None = None,
+    catalogue: str | None = None,
 ) -> list[Method]:
-    """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION, c5:ablations."""
-    kind, _, wanted = text.partition(":")
+    """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION, c5:ablations, each with +AUGMENTATION or without.
+
+    `made` is how many images augmentation makes for a fold; default: as many as in the paper.
+    """
+    what, _, augmentation = text.partition("+")
+    kind, _, wanted = what.partition(":")
+    extra = make_extra(augmentation, made or PAPER_MADE.get(kind, 0), catalogue) if augmentation else None
+    suffix = f"+{augmentation}" if augmentation else ""
+    if what == "ffcc":
+        return [FfccMethod(f"ffcc{suffix}", extra=extra)]
     known = configurations()
-    names = ("default", *ABLATIONS) if wanted == "ablations" else (wanted or "default",)
     methods: list[Method] = []
-    for name in names:
+    for name in ("default", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
         if kind != "c5" or name not in known:
-            raise ParameterError(f"no configuration of C5 is called {text!r}; there are {', '.join(known)}, ablations")
-        config = known[name]
-        config = replace(config, epochs=epochs or config.epochs, bfloat16=bfloat16)
-        methods.append(C5("c5" if name == "default" else f"c5:{name}", config, rolls, tuple(seeds)))
+            raise ParameterError(
+                f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"
+            )
+        config = replace(known[name], epochs=epochs or known[name].epochs, bfloat16=bfloat16)
+        full = f"c5{'' if name == 'default' else ':' + name}{suffix}"
+        methods.append(C5(full, config, rolls, tuple(seeds), extra))
     return methods

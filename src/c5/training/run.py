@@ -24,6 +24,7 @@ from c5.files import write_file
 from c5.metrics import Statistics, summarize_repeats
 from c5.training.config import TrainConfig
 from c5.training.export import export_model
+from c5.training.extra import Extra
 from c5.training.loop import Epoch, Trainer, estimate
 from c5.training.samples import Samples
 
@@ -38,16 +39,19 @@ class Plan(NamedTuple):
     config: TrainConfig
     data: list[str]  # folders
     hold_out: list[str]  # cameras that are validated on, and never trained on
+    extra: Extra | None = None  # images to make of the others
 
     def save(self, folder: Path) -> None:
-        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out}
+        extra = None if self.extra is None else self.extra.to_json()
+        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out, "extra": extra}
         write_file(folder / "config.json", json.dumps(content, indent=1).encode())
 
     @classmethod
     def load(cls, folder: Path) -> Plan:
         try:
             content = json.loads((folder / "config.json").read_text())
-            return cls(TrainConfig.from_json(content["config"]), content["data"], content["hold_out"])
+            extra = None if content["extra"] is None else Extra.from_json(content["extra"])
+            return cls(TrainConfig.from_json(content["config"]), content["data"], content["hold_out"], extra)
         except FileNotFoundError:
             raise ReadError(f"{folder}: no training run here; start one with c5 train DATA... -o {folder}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -109,10 +113,15 @@ def train(
         trainer.network,
         folder / "model.c5",
         name=folder.resolve().name,
-        training={"config": plan.config.to_json(), "cameras": sorted(set(own.cameras.tolist())), "images": len(own)},
+        training=_describe(plan, own),
         errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
     yield Progress(trainer.history[-1], final)
+
+
+def _describe(plan: Plan, own: Samples) -> dict[str, Any]:
+    described = {"config": plan.config.to_json(), "cameras": sorted(set(own.cameras.tolist())), "images": len(own)}
+    return described if plan.extra is None else described | {"extra": plan.extra.to_json()}
 
 
 def _post(board: Any, row: dict[str, Any]) -> None:

@@ -1,0 +1,487 @@
+"""What to make of which photograph: the ways to draw a source, a camera and a light.
+
+Nothing is used but what is passed in, and every made sample names all that went into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cache, cached_property
+from itertools import count as count_up
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from c5.augmentation.lights import CameraLights, chromaticity, cluster, describe
+from c5.augmentation.mapping import Crop, MappedImage
+from c5.calibration import COOLEST, HOTTEST, Calibration, all_names, full_name, match_name
+from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.datasets import Sample
+from c5.errors import DataError, ParameterError
+from c5.image import LinearImage, shrink
+
+GROUP_KELVIN = 250.0
+"""Sources are drawn uniformly over groups of temperature this wide."""
+
+FARTHEST_DEG = 5.0
+"""A light farther than this from every light that is known is rejected."""
+
+FEWEST_COUNTING = 0.1
+"""An image is rejected when a smaller part of its pixels counts."""
+
+MOST_LOST = 0.1
+"""An image is rejected when a larger part of its pixels falls out of the target camera's gamut."""
+
+PATIENCE = 1000
+"""Rejections in a row after which something must be wrong with the data."""
+
+THUMBNAIL_PIXELS = 1500
+
+
+class Augmentation(Enum):
+    """How new images are made of photographs."""
+
+    PAPER = "paper"
+    """Into another camera's colors, lit from a cubic through its lights, near the source's temperature."""
+    SAMPLING = "sampling"
+    """Lit by the light of another photograph of the same camera (Fourure et al.)."""
+    CLUSTERING = "clustering"
+    """The same, with clusters of lights equally likely (Lou et al.)."""
+    VIRTUAL = "virtual"
+    """Into a camera between two cameras, or a little beyond one of them."""
+    CATALOGUE = "catalogue"
+    """Into any camera of a catalogue of matrices."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers behind the methods."""
+
+    neighbours: int = 15
+    """K. The paper does not tell its own."""
+    spread_r: float = 0.7
+    """lambda_r: how far a light may move along the curve, in standard deviations of the neighbours."""
+    spread_g: float = 1.0
+    """lambda_g: how far it may move off the curve."""
+    via_xyz: bool = True
+    """False leaves the source camera's colors as they are and changes the light alone: the paper's ablation."""
+    smallest_crop: float = 0.5
+    """The sides of a random crop are at least this part of the image; 1 for no crops."""
+    clusters: int = 10
+    """Of the lights of a camera, in clustering."""
+    beyond: float = 0.2
+    """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
+    jitter_mired: float = 15.0
+    """Standard deviation of the light's temperature about the source's on a camera of the catalogue."""
+    images_per_camera: int = 20
+    """Made for one virtual camera or one of the catalogue before the next is drawn: a roll needs several."""
+
+    def __post_init__(self) -> None:
+        if min(self.neighbours, self.clusters, self.images_per_camera) < 1:
+            raise ParameterError("neighbours, clusters and images_per_camera must be 1 or more")
+        if min(self.spread_r, self.spread_g, self.beyond, self.jitter_mired) < 0:
+            raise ParameterError("spread_r, spread_g, beyond and jitter_mired must be 0 or more")
+        if not 0 < self.smallest_crop <= 1:
+            raise ParameterError(f"smallest_crop must lie above 0 and be at most 1, not {self.smallest_crop:g}")
+
+
+DEFAULTS = Settings()
+
+
+def augment(
+    samples: Sequence[Sample],
+    method: Augmentation,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    targets: Sequence[Sample] | None = None,
+    catalogue: Mapping[str, Calibration] | None = None,
+    exclude: frozenset[str] = frozenset(),
+    settings: Settings = DEFAULTS,
+    dataset: str = "augmented",
+) -> Iterator[Sample]:
+    """Made images, as many as asked for: `draw`, less those that a look at their pixels rejects."""
+    if count < 1:
+        raise ParameterError(f"at least 1 image must be asked for, not {count}")
+    material = Material.gather(samples, samples if targets is None else targets, catalogue or {}, exclude, settings)
+    for number, made in enumerate(islice(_reject_images(_make(material, method, rng)), count)):
+        yield replace(made.sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
+
+
+def draw(
+    samples: Sequence[Sample],
+    method: Augmentation,
+    rng: np.random.Generator,
+    *,
+    targets: Sequence[Sample] | None = None,
+    catalogue: Mapping[str, Calibration] | None = None,
+    exclude: frozenset[str] = frozenset(),
+    settings: Settings = DEFAULTS,
+) -> Iterator[Sample]:
+    """Made samples without end; no pixel is read.
+
+    `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
+    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing.
+    """
+    material = Material.gather(samples, samples if targets is None else targets, catalogue or {}, exclude, settings)
+    for made in _make(material, method, rng):
+        yield made.sample
+
+
+class Proposal(NamedTuple):
+    """What a method suggests to make."""
+
+    source: Sample
+    camera: str
+    light: Float64s
+    """(3,) RGB of any length; rejected unless positive."""
+    matrix: Float64s
+    """(3, 3) the source's balanced RGB to the camera's."""
+    ccm: Float64s | None
+    """(3, 3) the camera's balanced RGB to linear sRGB."""
+    cameras: frozenset[str]
+    sources: frozenset[str]
+    distance_deg: float = 0.0
+    """From lights that are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a method may use."""
+
+    sources: list[Sample]
+    targets: list[Sample]
+    catalogue: Mapping[str, Calibration]
+    settings: Settings
+    temperatures: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def gather(
+        cls,
+        sources: Sequence[Sample],
+        targets: Sequence[Sample],
+        catalogue: Mapping[str, Calibration],
+        exclude: frozenset[str],
+        settings: Settings,
+    ) -> Material:
+        """Everything but what comes from an excluded camera."""
+        barred = {full_name(camera) for camera in exclude}
+
+        def allowed(samples: Sequence[Sample]) -> list[Sample]:
+            kept = [sample for sample in samples if barred.isdisjoint(map(full_name, sample.cameras))]
+            if not kept:
+                raise ParameterError("no photograph is left to augment; give others, or exclude fewer cameras")
+            return kept
+
+        known = {name: calibration for name, calibration in catalogue.items() if full_name(name) not in barred}
+        return cls(allowed(sources), allowed(targets), known, settings)
+
+    def is_calibrated(self, sample: Sample) -> bool:
+        return match_name(sample.camera, self.catalogue) is not None
+
+    def find_calibration(self, sample: Sample) -> Calibration:
+        name = match_name(sample.camera, self.catalogue)
+        if name is None:
+            raise DataError(
+                f"{sample.camera}: no matrices of this camera are known; give a file of them: --catalog FILE"
+            )
+        return self.catalogue[name]
+
+    def measure_temperatures(self, samples: Sequence[Sample]) -> Float64s:
+        """(n,) in kelvin."""
+        unknown = [sample for sample in samples if sample.name not in self.temperatures]
+        for group in split_by_camera(unknown):
+            found = self.find_calibration(group[0]).temperature(np.stack([sample.illuminant for sample in group]))
+            self.temperatures.update(zip((s.name for s in group), map(float, found.kelvin), strict=True))
+        return np.array([self.temperatures[sample.name] for sample in samples])
+
+    @cached_property
+    def has_own_ccms(self) -> bool:
+        return all(sample.ccm is not None for sample in (*self.sources, *self.targets))
+
+    def find_ccm(self, sample: Sample) -> Float64s:
+        """White-balanced camera RGB to linear sRGB: the photograph's own matrix if all have one.
+
+        Otherwise that of the camera's calibration at the photograph's temperature, so that both ends of a mapping come
+        from the same kind of matrix wherever that is possible.
+        """
+        if sample.ccm is not None and (self.has_own_ccms or not self.is_calibrated(sample)):
+            return sample.ccm
+        return self.find_calibration(sample).ccm(float(self.measure_temperatures([sample])[0]))
+
+    def fit_lights(self, positions: Callable[[Sequence[Sample]], Float64s]) -> list[CameraLights]:
+        """The lights of each target camera; `positions` tells where on their curve photographs lie."""
+        return [
+            CameraLights.fit(group, describe(group, positions(group)), np.stack([self.find_ccm(s) for s in group]))
+            for group in split_by_camera(self.targets)
+        ]
+
+
+def split_by_camera(samples: Sequence[Sample]) -> list[list[Sample]]:
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.camera, []).append(sample)
+    return list(groups.values())
+
+
+class Groups:
+    """Indices drawn uniformly over groups of like values, then uniformly within a group."""
+
+    def __init__(self, values: Float64s, step: float) -> None:
+        places = np.floor(values / step).astype(int)
+        self.members = [np.flatnonzero(places == place) for place in np.unique(places)]
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return int(rng.choice(self.members[rng.integers(len(self.members))]))
+
+
+def _propose_paper(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Scene sampling, raw-to-raw mapping and illuminant sampling of the paper's appendix."""
+    settings = material.settings
+    cameras = material.fit_lights(material.measure_temperatures)
+    temperatures = material.measure_temperatures(material.sources)
+    features = describe(material.sources, temperatures)
+    groups = Groups(temperatures, GROUP_KELVIN)
+    join = _joiner()
+    while True:
+        index = groups.draw(rng)
+        source, target = material.sources[index], cameras[rng.integers(len(cameras))]
+        near = target.find_near(features[index], settings.neighbours)
+        light = target.sample_light(near, rng.standard_normal(2) * (settings.spread_r, settings.spread_g))
+        ccm = target.mix_ccms(near)
+        matrix = _map_balanced(material.find_ccm(source), ccm)
+        used = join(target.cameras, source.cameras), join(target.sources, source.sources)
+        yield Proposal(source, target.camera, light, matrix, ccm, *used, target.measure_distance(light))
+
+
+def _propose_sampling(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+    """The light of another photograph of the same camera."""
+    labels = _same_camera(material)
+    while True:
+        source = material.sources[rng.integers(len(material.sources))]
+        others = [sample for sample in labels[source.camera] if sample.name != source.name]
+        if not others:
+            raise DataError(f"{source.camera}: no other photograph of this camera; at least two are needed")
+        yield _relight(source, others[rng.integers(len(others))])
+
+
+def _propose_clustering(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+    """A cluster of the camera's lights, then a light in it; clusters depend on all its labels, so all are named."""
+    labels = _same_camera(material)
+    clusters, names = {}, {}
+    for camera, group in labels.items():
+        lights = chromaticity(np.stack([sample.illuminant for sample in group]))
+        clusters[camera] = cluster(lights, material.settings.clusters, rng)
+        names[camera] = frozenset[str]().union(*(sample.sources for sample in group))
+    join = _joiner()
+    while True:
+        source = material.sources[rng.integers(len(material.sources))]
+        members = clusters[source.camera][rng.integers(len(clusters[source.camera]))]
+        other = labels[source.camera][rng.choice(members)]
+        yield _relight(source, other)._replace(sources=join(names[source.camera], source.sources))
+
+
+def _relight(source: Sample, other: Sample) -> Proposal:
+    used = source.cameras | other.cameras, source.sources | other.sources
+    return Proposal(source, source.camera, other.illuminant, np.eye(3), source.ccm, *used)
+
+
+def _same_camera(material: Material) -> dict[str, list[Sample]]:
+    labels = {group[0].camera: group for group in split_by_camera(material.targets)}
+    for sample in material.sources:
+        if sample.camera not in labels:
+            raise DataError(
+                f"{sample.camera}: no labels of this camera among the targets; it can only be lit by its own"
+            )
+    return labels
+
+
+def _propose_virtual(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Cameras on the line through two cameras.
+
+    Sensors whose sensitivities are a mixture have balanced RGB that is the same mixture: the inverses of the ccms mix.
+    The two lights are drawn at the same place with the same shifts, and mix in log-chroma, where they stay positive.
+    """
+    settings = material.settings
+    if all(map(material.is_calibrated, (*material.sources, *material.targets))):
+        positions, step = material.measure_temperatures, GROUP_KELVIN
+    else:
+        positions, step = rank_lights, 0.05
+    cameras = material.fit_lights(positions)
+    if len(cameras) < 2:
+        raise DataError(f"{cameras[0].camera}: the only target camera; a virtual one needs two")
+    places = positions(material.sources)
+    features = describe(material.sources, places)
+    groups = Groups(places, step)
+    join = _joiner()
+    for number in count_up():
+        if number % settings.images_per_camera == 0:
+            pair = [cameras[i] for i in rng.choice(len(cameras), 2, replace=False)]
+            t = round(rng.uniform(-settings.beyond, 1 + settings.beyond), 2)
+        index = groups.draw(rng)
+        source = material.sources[index]
+        shift = rng.standard_normal(2) * (settings.spread_r, settings.spread_g)
+        near = [camera.find_near(features[index], settings.neighbours) for camera in pair]
+        lights = np.stack([camera.sample_light(n, shift) for camera, n in zip(pair, near, strict=True)])
+        inverse = [np.linalg.inv(camera.mix_ccms(n)) for camera, n in zip(pair, near, strict=True)]
+        mixed = (1 - t) * inverse[0] + t * inverse[1]
+        light = uv_to_rgb(np.array([1 - t, t]) @ rgb_to_uv(lights)) if (lights > 0).all() else lights.min(axis=0)
+        yield Proposal(
+            source,
+            f"mix of {pair[0].camera} and {pair[1].camera} {t:.2f}",
+            light,
+            mixed @ material.find_ccm(source),
+            np.asarray(np.linalg.inv(mixed), dtype=np.float64),
+            join(join(pair[0].cameras, pair[1].cameras), source.cameras),
+            join(join(pair[0].sources, pair[1].sources), source.sources),
+            max(camera.measure_distance(one) for camera, one in zip(pair, lights, strict=True)),
+        )
+
+
+def rank_lights(samples: Sequence[Sample]) -> Float64s:
+    """(n,) from 0 for the warmest light among those of its camera to 1 for the coldest: for want of temperatures."""
+    ranks: dict[str, float] = {}
+    for group in split_by_camera(samples):
+        group.sort(key=lambda sample: float(sample.illuminant[2] / sample.illuminant[0]))
+        ranks.update({sample.name: (place + 0.5) / len(group) for place, sample in enumerate(group)})
+    return np.array([ranks[sample.name] for sample in samples])
+
+
+def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Cameras known by their matrices alone: lights along their own curves, and off them as far as real ones are.
+
+    How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `neighbours` of
+    about the same temperature.
+    """
+    settings, names = material.settings, list(material.catalogue)
+    if not names:
+        raise ParameterError("no catalogue of cameras to draw from; give one: --catalog FILE")
+    temperatures = material.measure_temperatures(material.sources)
+    groups = Groups(temperatures, GROUP_KELVIN)
+    near_in_temperature = np.argsort(temperatures, kind="stable")
+    ordered = temperatures[near_in_temperature]
+
+    @cache
+    def find_offset(index: int) -> Float64s:
+        donor = material.sources[index]
+        return rgb_to_uv(donor.illuminant) - rgb_to_uv(material.find_calibration(donor).illuminant(temperatures[index]))
+
+    @cache
+    def find_ccm(index: int) -> Float64s:
+        return material.find_calibration(material.sources[index]).ccm(temperatures[index])
+
+    for number in count_up():
+        if number % settings.images_per_camera == 0:
+            calibration = material.catalogue[names[rng.integers(len(names))]]
+        index = groups.draw(rng)
+        source = material.sources[index]
+        kelvin = 1e6 / (1e6 / temperatures[index] + settings.jitter_mired * rng.standard_normal())
+        kelvin = float(np.clip(kelvin, COOLEST, HOTTEST))
+        start = int(np.searchsorted(ordered, kelvin)) - settings.neighbours // 2
+        start = max(0, min(start, len(ordered) - settings.neighbours))
+        donor_index = int(rng.choice(near_in_temperature[start : start + settings.neighbours]))
+        donor = material.sources[donor_index]
+        on_curve = calibration.illuminant(kelvin)
+        light = uv_to_rgb(rgb_to_uv(on_curve) + find_offset(donor_index))
+        ccm = calibration.ccm(temperatures[index])
+        yield Proposal(
+            source,
+            calibration.name,
+            light,
+            _map_balanced(find_ccm(index), ccm),
+            ccm,
+            source.cameras | donor.cameras | all_names(calibration.name),
+            source.sources | donor.sources,
+            float(angular_error(light, on_curve)),
+        )
+
+
+PROPOSERS: dict[Augmentation, Callable[[Material, np.random.Generator], Iterator[Proposal]]] = {
+    Augmentation.PAPER: _propose_paper,
+    Augmentation.SAMPLING: _propose_sampling,
+    Augmentation.CLUSTERING: _propose_clustering,
+    Augmentation.VIRTUAL: _propose_virtual,
+    Augmentation.CATALOGUE: _propose_catalogue,
+}
+
+
+def _map_balanced(source_ccm: Float64s, target_ccm: Float64s) -> Float64s:
+    """White-balanced RGB of one camera to that of another, through linear sRGB, which stands for XYZ."""
+    return np.asarray(np.linalg.solve(target_ccm, source_ccm), dtype=np.float64)
+
+
+def _joiner() -> Callable[[frozenset[str], frozenset[str]], frozenset[str]]:
+    """A union of sets that gives the union of the same two as one object: thousands of samples share long lists."""
+
+    @cache
+    def join(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:
+        return a if b <= a else a | b
+
+    return join
+
+
+class Made(NamedTuple):
+    pixels: MappedImage
+    sample: Sample
+
+
+def _make(material: Material, method: Augmentation, rng: np.random.Generator) -> Iterator[Made]:
+    """The proposals whose light can be, each with a random crop, as samples."""
+    settings = material.settings
+    rejected = 0
+    for number, (source, camera, light, matrix, ccm, cameras, sources, distance_deg) in enumerate(
+        PROPOSERS[method](material, rng)
+    ):
+        crop = Crop.random(rng, settings.smallest_crop)
+        if not (light > 0).all() or distance_deg > FARTHEST_DEG:
+            rejected += 1
+            if rejected >= PATIENCE:
+                raise DataError(f"{PATIENCE} lights in a row lie far from all that are known; check the labels")
+            continue
+        rejected = 0
+        illuminant = as_illuminant(light)
+        if not settings.via_xyz:
+            matrix, ccm = np.eye(3), source.ccm
+        pixels = MappedImage(source.pixels, matrix, source.illuminant, illuminant, crop)
+        sample = Sample(
+            pixels,
+            illuminant,
+            camera=camera,
+            dataset="augmented",
+            name=f"augmented/{method.value}/draw {number}",
+            scene=f"{source.dataset}/{source.scene}" if source.scene else None,
+            ccm=ccm,
+            cameras=cameras,
+            sources=sources,
+        )
+        yield Made(pixels, sample)
+
+
+def _reject_images(drawn: Iterator[Made]) -> Iterator[Made]:
+    """Those of which enough can be seen, judged by a small copy of each source, which is kept."""
+    thumbnails: dict[int, LinearImage] = {}
+    rejected = 0
+    for made in drawn:
+        source = made.pixels.source
+        if id(source) not in thumbnails:
+            thumbnails[id(source)] = _make_thumbnail(source.read())
+        thumbnail = thumbnails[id(source)]
+        before, after = made.pixels.crop.cut(thumbnail).counts, made.pixels.apply(thumbnail).counts
+        if before.mean() < FEWEST_COUNTING or after.sum() < (1 - MOST_LOST) * before.sum():
+            rejected += 1
+            if rejected >= PATIENCE:
+                raise DataError(f"{PATIENCE} images in a row are too dark, clipped or out of gamut; check the matrices")
+            continue
+        rejected = 0
+        yield made
+
+
+def _make_thumbnail(image: LinearImage) -> LinearImage:
+    """Every so many pixels of an image."""
+    small = shrink(image)
+    step = max(1, round((small.mask.size / THUMBNAIL_PIXELS) ** 0.5))
+    every = (slice(step // 2, None, step), slice(step // 2, None, step))
+    return LinearImage(small.rgb[every].copy(), small.mask[every].copy(), small.clipped[every].copy())

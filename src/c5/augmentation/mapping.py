@@ -1,0 +1,111 @@
+"""One made image: a photograph taken into another camera's colors and another light when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.color import Float64s, as_illuminant
+from c5.datasets.sample import Pixels
+from c5.errors import ParameterError
+from c5.image import LinearImage, shrink
+
+OUT_OF_GAMUT = 0.05
+"""A pixel whose lowest channel is below zero by more than this part of its highest does not count."""
+
+DIGEST_VERSION = 1
+"""Raise it when `map_image` changes what it computes."""
+
+
+class Crop(NamedTuple):
+    """A part of an image, as fractions of its height and width."""
+
+    top: float = 0.0
+    left: float = 0.0
+    height: float = 1.0
+    width: float = 1.0
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, smallest: float) -> Crop:
+        """Both sides at least `smallest` of the whole."""
+        height, width = rng.uniform(smallest, 1, 2)
+        return cls(rng.uniform(0, 1 - height), rng.uniform(0, 1 - width), height, width)
+
+    def cut(self, image: LinearImage) -> LinearImage:
+        rows, columns = image.rgb.shape[:2]
+        top, left = min(int(self.top * rows), rows - 1), min(int(self.left * columns), columns - 1)
+        part = (
+            slice(top, top + max(1, round(self.height * rows))),
+            slice(left, left + max(1, round(self.width * columns))),
+        )
+        return LinearImage(image.rgb[part], image.mask[part], image.clipped[part], source=image.source)
+
+
+WHOLE = Crop()
+
+
+@dataclass(frozen=True, eq=False)
+class MappedImage:
+    """The pixels of a made sample: those of a photograph, and what is to be done to them."""
+
+    source: Pixels
+    matrix: Float64s
+    """(3, 3) white-balanced RGB of the photograph's camera to that of the target camera."""
+    before: Float64s
+    """(3,) the illuminant of the photograph."""
+    after: Float64s
+    """(3,) the illuminant of the made image."""
+    crop: Crop = WHOLE
+
+    def __post_init__(self) -> None:
+        matrix = np.asarray(self.matrix, dtype=np.float64)
+        if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
+            raise ParameterError("a mapping needs a matrix of 3 by 3 finite numbers")
+        object.__setattr__(self, "matrix", matrix)
+        for field in ("before", "after"):
+            object.__setattr__(self, field, as_illuminant(getattr(self, field)))
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    def read(self) -> LinearImage:
+        """The made image at working size."""
+        return self.apply(self.source.read())
+
+    def apply(self, image: LinearImage) -> LinearImage:
+        """The made image of the photograph in memory, or of a smaller copy of it."""
+        return map_image(shrink(self.crop.cut(image)), self.matrix, self.before, self.after)
+
+    def digest(self) -> str:
+        recipe = np.concatenate([self.matrix.ravel(), self.before, self.after, self.crop]).astype("<f8")
+        what = f"mapped {DIGEST_VERSION} {OUT_OF_GAMUT} {self.source.digest()} ".encode()
+        return hashlib.sha256(what + recipe.tobytes()).hexdigest()
+
+
+def map_image(image: LinearImage, matrix: ArrayLike, before: ArrayLike, after: ArrayLike) -> LinearImage:
+    """White-balance an image, map its colors, and light it anew: D_after @ matrix @ D_before^-1 (Eqs. 1 and 2).
+
+    Where `matrix` takes white to white, what was gray has the color of the new light. The brightest pixel that counts
+    stays as bright as it was, so that nothing is lost. Clipped pixels stay clipped, in their highest channel; masked
+    pixels stay masked; a channel below zero becomes 0, and where it was far below, the pixel is masked.
+    """
+    from_raw = np.asarray(matrix, dtype=np.float64) / as_illuminant(before)
+    mapped = image.rgb @ from_raw.T.astype(np.float32)
+    r, g, b = mapped[..., 0], mapped[..., 1], mapped[..., 2]
+    lowest, highest = np.minimum(np.minimum(r, g), b), np.maximum(np.maximum(r, g), b)
+    mask = image.mask & (lowest >= -OUT_OF_GAMUT * highest)
+    mapped = np.maximum(mapped, 0) * as_illuminant(after).astype(np.float32)
+    counts = (image.counts & mask)[..., None]
+    old, new = (float(np.max(rgb, where=counts, initial=0)) for rgb in (image.rgb, mapped))
+    mapped *= np.float32(old / new if new > 0 else 1)
+    if image.clipped.any():
+        beyond = mapped[image.clipped]
+        mapped[image.clipped] = beyond / np.maximum(beyond.max(axis=-1, keepdims=True), 1e-12)
+    np.minimum(mapped, 1, out=mapped)
+    return LinearImage(mapped, mask, image.clipped, source=image.source)

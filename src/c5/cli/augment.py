@@ -1,0 +1,106 @@
+"""`c5 augment`: photographs mapped to other cameras and lights, written to a pack."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from c5.cli.console import console, errors, progress_bar
+from c5.errors import ParameterError, WriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from c5.datasets import Sample
+
+SHOWN_LIGHTS = 2000
+"""Made images that the plots are drawn of, at most."""
+
+
+def augment(
+    data: Annotated[list[Path], typer.Argument(help="Datasets: folders in a known layout, or packs.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .c5data pack to write.")],
+    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or catalogue.")] = "paper",
+    count: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
+    seed: Annotated[int, typer.Option(help="Another number, other images.", min=0)] = 0,
+    catalog: Annotated[Path | None, typer.Option(help="A CSV file with the matrices of cameras.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Make images of this camera's; default: all.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Map them to this camera; default: all.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Use nothing of this camera, nor its matrices.")] = None,
+    without_xyz: Annotated[bool, typer.Option("--without-xyz", help="Change the light alone, not the colors.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="A folder for two pictures of the result.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a pack that exists.")] = False,
+) -> None:
+    """Make training images of photographs: mapped to other cameras, in other lights.
+
+    Stopped or killed, the same command goes on where it was.
+    """
+    import numpy as np
+
+    from c5.augmentation import Augmentation, Settings
+    from c5.augmentation import augment as make
+    from c5.augmentation.plot import plot_lights, show_images
+    from c5.calibration import full_name, match_name, read_catalogue
+    from c5.datasets import read_samples, write_pack
+
+    methods = {each.value: each for each in Augmentation}
+    if method not in methods:
+        raise ParameterError(f"no method is called {method!r}; there are {', '.join(methods)}")
+    if out.exists() and not overwrite:
+        raise WriteError(f"{out}: exists already; choose another name or give --overwrite")
+    if plot is not None and find_spec("matplotlib") is None:
+        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
+    catalogue = None if catalog is None else read_catalogue(catalog)
+    samples = read_samples(data)
+    cameras = {sample.camera for sample in samples}
+    for name in (*(source or ()), *(target or ())):
+        if name not in cameras:
+            raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(cameras))}")
+    for name in exclude or ():  # a slip here would let a camera in that must stay out
+        if full_name(name) not in map(full_name, cameras) and match_name(name, catalogue or ()) is None:
+            raise ParameterError(f"--exclude {name}: neither in the data nor in the catalogue; give its whole name")
+    targets = [sample for sample in samples if not target or sample.camera in target]
+    made = make(
+        [sample for sample in samples if not source or sample.camera in source],
+        methods[method],
+        count,
+        np.random.default_rng(seed),
+        targets=targets,
+        catalogue=catalogue,
+        exclude=frozenset(exclude or ()),
+        settings=Settings(via_xyz=not without_xyz),
+        dataset=out.stem,
+    )
+    made = chain([next(made)], made)  # what is missing is found out before a file is begun
+    shown: list[Sample] = []
+
+    def track(images: Iterable[Sample]) -> Iterable[Sample]:
+        with progress_bar() as progress:
+            for image in progress.track(images, total=count, description="making images"):
+                if len(shown) < SHOWN_LIGHTS:
+                    shown.append(image)
+                yield image
+
+    try:
+        report = write_pack(made, out, track, overwrite)
+    except KeyboardInterrupt:
+        errors.print(f"c5: stopped; the same command goes on from {out}.part", markup=False)
+        raise typer.Exit(130) from None
+    size = out.stat().st_size
+    console.print(
+        f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each", markup=False
+    )
+    if plot is not None:
+        barred = {full_name(name) for name in exclude or ()}
+        real = [sample for sample in targets if full_name(sample.camera) not in barred]
+        console.print(plot_lights(plot / "illuminants.png", shown, real), markup=False)
+        title = f"Made by the method {method}"
+        console.print(show_images(plot / "pictures.png", shown, samples, title), markup=False)
+    for problem in report.skipped:
+        errors.print(f"c5: left out: {problem.message}", markup=False)
+    if report.skipped:
+        raise typer.Exit(1)

@@ -1,0 +1,108 @@
+"""`c5 data`: look a dataset over, and pack it into one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from c5.cli.console import console, errors, show_progress
+
+if TYPE_CHECKING:
+    from c5.datasets import Problem, Sample
+    from c5.datasets.inspection import Group
+
+app = typer.Typer(no_args_is_help=True, help="Look a dataset over, or pack it into one file.")
+
+Layout = Annotated[str | None, typer.Option(help="How the data is laid out, where it is not recognised.")]
+
+
+@app.command()
+def check(
+    data: Annotated[Path, typer.Argument(help="The folder of a dataset, or a .c5data file.")],
+    layout: Layout = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Look at names and labels only, not into images.")] = False,
+) -> None:
+    """Say what a dataset holds, and what is wrong with which file. The exit code is 1 where something is."""
+    from c5.datasets import examine, find_layout
+    from c5.datasets.inspection import find_duplicates, group_samples, inspect_images, make_notes
+
+    kind = find_layout(data, layout)
+    found = examine(data, kind.NAME)
+    console.print(f"{data}: {len(found.samples)} images in the layout {kind.NAME}: {kind.DESCRIPTION}", markup=False)
+    groups = group_samples(found.samples)
+    problems = found.problems + find_duplicates(found.samples)
+    if not quick:
+        problems += inspect_images(groups, lambda samples: show_progress(samples, "reading the images"))
+    if groups:
+        _print_table(groups)
+    for note in make_notes(groups):
+        console.print(f"note: {note}", markup=False)
+    if problems:
+        _print_problems(problems)
+        raise typer.Exit(1)
+    unread = " The images themselves were not read." if quick else ""
+    console.print(f"No problems.{unread}", markup=False)
+
+
+@app.command()
+def pack(
+    data: Annotated[list[Path], typer.Argument(help="Folders of datasets, or .c5data files.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .c5data file to write.")],
+    layout: Layout = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Pack datasets into one compact file of images at working size and their labels.
+
+    Stopped or killed, the same command goes on where it was. Images that cannot be used are named and left out, and
+    make the exit code 1.
+    """
+    from c5.datasets import examine, write_pack
+
+    found = [examine(path, layout) for path in data]
+    samples = [sample for one in found for sample in one.samples]
+    problems = [problem for one in found for problem in one.problems]
+    if not samples:
+        _print_problems(problems)
+        raise typer.Exit(1)
+
+    def track(items: Iterable[Sample]) -> Iterable[Sample]:
+        return show_progress(list(items), "packing")
+
+    try:
+        report = write_pack(samples, out, track, overwrite)
+    except KeyboardInterrupt:
+        errors.print(f"c5: stopped; the same command goes on from {out}.part", markup=False)
+        raise typer.Exit(130) from None
+    size = out.stat().st_size
+    console.print(
+        f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each", markup=False
+    )
+    if problems + report.skipped:
+        _print_problems(problems + report.skipped, "left out: ")
+        raise typer.Exit(1)
+
+
+def _print_table(groups: list[Group]) -> None:
+    table = Table("dataset", "camera", "images", "sizes", "folds", "scenes", "with ccm")
+    for group in groups:
+        sizes = sorted(set(group.sizes.values()))
+        shown = ", ".join(f"{width}x{height}" for width, height in sizes[:3]) + (" ..." if len(sizes) > 3 else "")
+        folds = {sample.fold for sample in group.samples} - {None}
+        scenes = {sample.scene for sample in group.samples} - {None}
+        matrices = sum(sample.ccm is not None for sample in group.samples)
+        counts = (str(count) if count else "-" for count in (len(folds), len(scenes), matrices))
+        row = (group.dataset, group.camera, str(len(group.samples)), shown or "-", *counts)
+        table.add_row(*map(Text, row))
+    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+
+
+def _print_problems(problems: list[Problem], what: str = "") -> None:
+    for problem in problems:
+        errors.print(f"c5: {what}{problem.message}", markup=False)
+    errors.print(f"c5: {len(problems)} problem{'s' if len(problems) > 1 else ''}", markup=False)

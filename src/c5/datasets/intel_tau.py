@@ -1,0 +1,63 @@
+"""INTEL-TAU as downloaded, in its version of 1080p TIFF files, from which the black level is off already.
+
+A folder for each camera, as Canon_5DSR, with folders for kinds of scenes, in which each `NAME.tiff` has `NAME.wp`: its
+white point, as three numbers, or as the two ratios R/G and B/G. Images with the same number in the same kind of scenes
+are taken for the same scene, whatever their cameras: many scenes were photographed with all three.
+
+F. Laakom, J. Raitoharju, J. Nikkanen, A. Iosifidis and M. Gabbouj, "INTEL-TAU: a color constancy dataset", IEEE Access,
+2021.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from c5.color import Float64s
+from c5.datasets.glance import files_below, glance
+from c5.datasets.labels import as_label, read_numbers
+from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.errors import DataError
+
+NAME = "intel-tau"
+DESCRIPTION = "INTEL-TAU as downloaded: CAMERA/field_1_cameras/NAME.tiff with NAME.wp"
+
+KINDS = ("field_1_camera", "field_1_cameras", "field_3_cameras", "lab_printouts", "lab_realscene")
+
+
+def recognises(folder: Path) -> bool:
+    return any(
+        path.suffix.lower() == ".wp" or (path.suffix.lower() in (".tif", ".tiff") and path.parent.name in KINDS)
+        for path in glance(folder)
+    )
+
+
+def read(folder: Path) -> Found:
+    samples: list[Sample] = []
+    problems: list[Problem] = []
+    images = files_below(folder, "*.tif", "*.tiff")
+    for path in images:
+        try:
+            illuminant = _read_white_point(path.with_suffix(".wp"))
+        except DataError as error:
+            problems.append(Problem(path, str(error)))
+            continue
+        place = path.parent.resolve()
+        kind = place.name if place.name in KINDS else ""
+        camera = place.parent.name if kind else place.name
+        numbers = re.findall(r"\d+", path.stem)
+        scene = f"{kind or 'images'}/{int(numbers[-1])}" if numbers else None
+        name = "/".join(filter(None, ("INTEL-TAU", camera, kind, path.stem)))
+        samples.append(Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene))
+    known = {path.with_suffix(".wp") for path in images}
+    for path in files_below(folder, "*.wp"):
+        if path not in known:
+            problems.append(Problem(path, f"{path}: has no TIFF image beside it; complete the folder or remove it"))
+    return Found(samples, problems)
+
+
+def _read_white_point(path: Path) -> Float64s:
+    values = read_numbers(path, None)
+    if values.size == 2:
+        return as_label([values[0], 1, values[1]], path)
+    return as_label(values, path)

@@ -1,0 +1,52 @@
+"""Images made on the fly, of nothing but what a run may train on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from c5.augmentation import Augmentation, augment
+from c5.calibration import read_catalogue
+from c5.datasets import Sample
+from c5.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Extra:
+    """How many images to make, and how. The same photographs give the same images."""
+
+    method: Augmentation
+    count: int
+    catalogue: str | None = None
+    """A CSV of camera matrices; the cameras' temperatures come from it."""
+    seed: int = 0
+
+    def make(
+        self,
+        photographs: Sequence[Sample],
+        unseen: frozenset[str] = frozenset(),
+        track: Callable[[Sequence[int]], Iterable[int]] = iter,
+    ) -> list[Sample]:
+        """Made images; cameras that must stay unseen are not even taken from the catalogue."""
+        catalogue = None if self.catalogue is None else read_catalogue(self.catalogue)
+        rng = np.random.default_rng([self.seed, self.count])
+        made = augment(photographs, self.method, self.count, rng, catalogue=catalogue, exclude=unseen)
+        return [next(made) for _ in track(range(self.count))]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"method": self.method.value, "count": self.count, "catalogue": self.catalogue, "seed": self.seed}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Extra:
+        return cls(Augmentation(data["method"]), data["count"], data["catalogue"], data["seed"])
+
+
+def make_extra(name: str, count: int, catalogue: str | None = None) -> Extra:
+    """By the name of the augmentation."""
+    if name not in (each.value for each in Augmentation):
+        names = ", ".join(each.value for each in Augmentation)
+        raise ParameterError(f"no augmentation is called {name!r}; there are {names}")
+    return Extra(Augmentation(name), count, catalogue)

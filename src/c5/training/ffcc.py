@@ -1,0 +1,302 @@
+"""FFCC, the baseline to measure C5 against: filters for one camera, learned from labelled images of that camera.
+
+Barron and Tsai, "Fast Fourier Color Constancy", CVPR 2017. Log-chroma is wrapped around a torus, so that convolution is
+a product of Fourier transforms and a histogram needs few bins. "The paper" in this file means that one. Left out of it
+are the gain map, which did not help here, semantic features and temporal smoothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from c5.color import Bools, Float32s, Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.errors import ImageError, ParameterError
+from c5.image import LinearImage, nothing_counts, shrink
+
+
+@dataclass(frozen=True)
+class FfccConfig:
+    """The torus, and how a model on it is trained.
+
+    The defaults were chosen on Gehler-Shi and three cameras of NUS, by cross-validation within two of the three folds.
+    """
+
+    bins: int = 64
+    step: float = 1 / 32
+    """The width of a bin in nats. The torus is bins * step around, 2 nats."""
+    weight_power: float = 0.5
+    """A color weighs as its brightness, the geometric mean of RGB, to this power; 0: all weigh the same, as in the
+    paper."""
+    size: tuple[float, float, float] = (3e-4, 1e-4, 6e-4)
+    """lambda_0 of the filters of pixels and edges and of the bias: the weight of the square of each bin."""
+    roughness: tuple[float, float, float] = (2e-2, 6e-3, 0.2)
+    """lambda_1 of the same: the weight of the square of each difference between neighbouring bins."""
+    floor: float = 2.0
+    """Added to both variances of a heat map, in squared bins, so that no likelihood is infinite."""
+    warm_up: int = 16
+    """Iterations of L-BFGS on the cross-entropy."""
+    iterations: int = 32
+    """Iterations of L-BFGS on the likelihood that follow."""
+
+    def __post_init__(self) -> None:
+        if self.bins < 4 or self.bins % 2:
+            raise ParameterError(f"bins must be an even number from 4 up, not {self.bins}")
+        if len(self.size) != 3 or len(self.roughness) != 3:
+            raise ParameterError("size and roughness need three numbers each: for pixels, for edges and for the bias")
+        if not all(0 < value < np.inf for value in (self.step, self.floor, *self.size, *self.roughness)):
+            raise ParameterError(f"step, floor, size and roughness must be finite and above zero, not as in {self}")
+        if not 0 <= self.weight_power < np.inf:
+            raise ParameterError(f"weight_power must be a finite number from 0 up, not {self.weight_power}")
+        if self.warm_up < 1 or self.iterations < 0:
+            raise ParameterError(
+                f"warm_up must be 1 or more and iterations 0 or more, not {self.warm_up} and {self.iterations}"
+            )
+
+
+DEFAULT = FfccConfig()
+
+
+@dataclass(frozen=True, eq=False)
+class Ffcc:
+    """A model of one camera. Everywhere rows run along v, columns along u, and bin (0, 0) is u = v = 0."""
+
+    filters: Float64s  # F, (2, n, n): of pixels and of edges
+    bias: Float64s  # B, (n, n)
+    center_uv: Float64s  # (2,), the mean log-chroma of the training illuminants, in nats
+    config: FfccConfig
+
+    def heat_maps(self, histograms: ArrayLike) -> Float64s:
+        """P = softmax(B + sum_i(N_i * F_i)) of (images, 2, n, n) histograms N, as (images, n, n)."""
+        return np.asarray(self._heat(histograms).numpy())
+
+    def estimate(self, histograms: ArrayLike) -> Float64s:
+        """Illuminants (images, 3), unit RGB.
+
+        The mean of a heat map on the torus stands for infinitely many log-chromas, whole turns apart. The one within
+        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper.
+        """
+        bins = _circular_mean(self._heat(histograms)).numpy()
+        return uv_to_rgb(_dealias(bins * self.config.step, self.center_uv, self.config))
+
+    def spread(self, histograms: ArrayLike) -> Float64s:
+        """The uncertainty of each estimate, (images,), in nats: det(Sigma)^(1/4) of the fitted von Mises."""
+        heat = self._heat(histograms)
+        var_u, var_v, cov = _covariance(heat, _circular_mean(heat), self.config.floor)
+        return np.asarray((var_u * var_v - cov**2).numpy() ** 0.25 * self.config.step)
+
+    def _heat(self, histograms: ArrayLike) -> Tensor:
+        spectra = torch.fft.rfft2(_check_histograms(histograms, self.config))
+        filters = torch.fft.rfft2(torch.as_tensor(self.filters))
+        return _log_heat(spectra, filters, torch.as_tensor(self.bias)).exp()
+
+
+# Histograms -----------------------------------------------------------------------------------------------------------
+
+
+def wrapped_histograms(image: LinearImage, config: FfccConfig = DEFAULT) -> Float32s:
+    """The toroidal log-chroma histograms of an image's pixels and of its edges, float32 (2, n, n), of sum 1 each.
+
+    An edge is the local absolute deviation, the mean absolute difference of a pixel to its eight neighbours, and counts
+    where all nine do. A color is shared between the four bins around it, and left out where a channel is zero. A
+    picture without edges has zeros for its second histogram. Images above `WORKING_PIXELS` are area-averaged first.
+    """
+    image = shrink(image)
+    counts = image.counts
+    if not counts.any():
+        raise nothing_counts(image)
+    planes = np.ascontiguousarray(np.moveaxis(image.rgb, -1, 0))
+    pixels = _count(planes, counts, config)
+    if not pixels.any():
+        raise ImageError(f"{image.where}no pixel has all three channels above zero; check the black level")
+    return np.stack([pixels, _count(_edges(planes), _erode(counts), config)])
+
+
+def _count(planes: Float32s, counts: Bools, config: FfccConfig) -> Float32s:
+    n = config.bins
+    counts = counts & (planes[0] > 0) & (planes[1] > 0) & (planes[2] > 0)
+    r, g, b = np.log(np.compress(counts.ravel(), planes.reshape(3, -1), axis=1))
+    weight = np.exp((r + g + b) * np.float32(config.weight_power / 3))
+    total = np.zeros((n + 1, n + 1))  # the last row and column are the first ones again
+    u, v = ((g - other) * np.float32(1 / config.step) for other in (r, b))
+    u, v = (position - n * np.floor(position / n) for position in (u, v))  # many times faster than a remainder
+    column, row = (np.minimum(np.floor(position), np.float32(n - 1)) for position in (u, v))  # rounding can give n
+    x, y = u - column, v - row
+    index = (row * (n + 1) + column).astype(np.int32)
+    for i, share in enumerate((weight - weight * y, weight * y)):
+        for j, part in enumerate((share - share * x, share * x)):
+            total += np.bincount(index + (i * (n + 1) + j), part, total.size).reshape(total.shape)
+    total[0] += total[n]
+    total[:, 0] += total[:, n]
+    total = total[:n, :n]
+    return np.asarray(total / max(total.sum(), np.finfo(np.float64).tiny), dtype=np.float32)
+
+
+def _edges(planes: Float32s) -> Float32s:
+    """Local absolute deviation, the border repeated."""
+    height, width = planes.shape[1:]
+    padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)), "edge")
+    total = np.zeros_like(planes)
+    for y, x in np.ndindex(3, 3):
+        total += np.abs(padded[:, y : y + height, x : x + width] - planes)
+    return total / np.float32(8)
+
+
+def _erode(counts: Bools) -> Bools:
+    """Where a pixel and its neighbours all count; beyond the border all do."""
+    padded = np.pad(counts, 1, constant_values=True)
+    rows = padded[:-2] & padded[1:-1] & padded[2:]
+    return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])
+
+
+# Training -------------------------------------------------------------------------------------------------------------
+
+
+def train_ffcc(histograms: ArrayLike, illuminants: ArrayLike, config: FfccConfig = DEFAULT) -> Ffcc:
+    """The model of a camera from (images, 2, n, n) histograms and (images, 3) illuminants. Deterministic.
+
+    L-BFGS minimises the data loss over all images plus the prior, half of lambda_0 |Z|^2 + lambda_1 |grad Z|^2 for each
+    map Z of F and B: at first with the cross-entropy to the true illuminant, which is convex, then with the negative
+    log-likelihood of the truth under the bivariate von Mises distribution fitted to the heat map.
+    """
+    counted = _check_histograms(histograms, config)
+    lights = as_illuminant(illuminants)
+    if lights.shape != (len(counted), 3):
+        raise ParameterError(f"{len(counted)} images need illuminants ({len(counted)}, 3), not {lights.shape}")
+    uv = rgb_to_uv(lights)
+    truth = torch.as_tensor(uv / config.step)
+    target = _splat(truth, config.bins)
+    spectra = torch.fft.rfft2(counted)
+    n = config.bins
+    whitening = _whitening(config)
+    white = torch.zeros(3, n, n, dtype=torch.float64, requires_grad=True)
+
+    def log_heat() -> Tensor:
+        maps = torch.fft.rfft2(white) * whitening
+        return _log_heat(spectra, maps[:2], torch.fft.irfft2(maps[2], s=(n, n)))
+
+    def warm_up() -> Tensor:
+        return 0.5 * white.square().sum() - (target * log_heat()).sum()
+
+    def loss() -> Tensor:
+        return 0.5 * white.square().sum() + von_mises_loss(log_heat().exp(), truth, config.floor)
+
+    _minimize(warm_up, white, config.warm_up)
+    _minimize(loss, white, config.iterations)
+    maps = torch.fft.irfft2(torch.fft.rfft2(white.detach()) * whitening, s=(n, n)).numpy()
+    return Ffcc(maps[:2], maps[2], uv.mean(axis=0), config)
+
+
+def _minimize(loss: Callable[[], Tensor], variable: Tensor, iterations: int) -> None:
+    optimizer = torch.optim.LBFGS(
+        [variable], max_iter=iterations, max_eval=2 * iterations, history_size=20, line_search_fn="strong_wolfe"
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    if iterations:
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
+
+
+def von_mises_loss(heat: Tensor, truth: Tensor, floor: float) -> Tensor:
+    """The negative log-likelihood of the truth (images, 2), (u, v) in bins, summed over heat maps (images, n, n).
+
+    The bivariate von Mises of the paper is a Gaussian on the torus, with the circular mean and the covariance of the
+    heat map, `floor` added to both variances. A constant is left out.
+    """
+    mean = _circular_mean(heat)
+    var_u, var_v, cov = _covariance(heat, mean, floor)
+    determinant = var_u * var_v - cov**2
+    u, v = _wrap(truth - mean, heat.shape[-1]).unbind(dim=1)
+    distance = (var_v * u**2 + var_u * v**2 - 2 * cov * u * v) / determinant
+    return 0.5 * (determinant.log() + distance).sum()
+
+
+def _log_heat(spectra: Tensor, filters: Tensor, bias: Tensor) -> Tensor:
+    """log P, (images, n, n), of spectra (images, 2, n, n/2 + 1) of histograms and (2, n, n/2 + 1) of filters."""
+    scores = bias + torch.fft.irfft2((spectra * filters).sum(dim=1), s=bias.shape)
+    return torch.log_softmax(scores.flatten(1), dim=1).view_as(scores)
+
+
+def _whitening(config: FfccConfig) -> Tensor:
+    """(3, n, n/2 + 1), what turns the spectra of white maps z into those of the maps Z, such that |z|^2 is the prior.
+
+    The prior is diagonal in Fourier space, lambda_0 + lambda_1 (|d_u|^2 + |d_v|^2), d being spectra of differences.
+    Where the paper optimises Fourier coefficients divided by its root, this optimises z, their inverse transform, which
+    is the same problem turned: L-BFGS takes the same steps.
+    """
+    n = config.bins
+    angle = torch.arange(n, dtype=torch.float64) * (torch.pi / n)
+    difference = (2 * angle.sin()).square()
+    roughness = difference[:, None] + difference[: n // 2 + 1]
+    size, rough = (torch.tensor(x, dtype=torch.float64)[:, None, None] for x in (config.size, config.roughness))
+    return (size + rough * roughness).rsqrt()
+
+
+# The torus, in units of bins: heat maps are (images, n, n), rows along v; points are (u, v) ---------------------------
+
+
+def _circular_mean(heat: Tensor) -> Tensor:
+    """(images, 2): along each axis, the direction of the mean of points on a circle."""
+    n = heat.shape[-1]
+    angle = torch.arange(n, dtype=heat.dtype) * (2 * torch.pi / n)
+    margins = torch.stack([heat.sum(dim=1), heat.sum(dim=2)], dim=1)
+    return torch.atan2(margins @ angle.sin(), margins @ angle.cos()) * (n / (2 * torch.pi))
+
+
+def _covariance(heat: Tensor, mean: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Sigma: the variances along u and v, each raised by the floor, and the covariance, (images,) each.
+
+    The torus is cut open opposite to the mean; that the cut moves with the mean has no part in the gradient.
+    """
+    n = heat.shape[-1]
+    u, v = _wrap(torch.arange(n) - mean.detach().round()[..., None], n).unbind(dim=1)
+    along_u, along_v = heat.sum(dim=1), heat.sum(dim=2)
+    mean_u, mean_v = (along_u * u).sum(dim=1), (along_v * v).sum(dim=1)
+    var_u, var_v = (along_u * u**2).sum(dim=1) - mean_u**2, (along_v * v**2).sum(dim=1) - mean_v**2
+    return var_u + floor, var_v + floor, ((heat @ u[..., None])[..., 0] * v).sum(dim=1) - mean_u * mean_v
+
+
+def _wrap(offset: Tensor, n: int) -> Tensor:
+    """The nearest way around the torus, from -n / 2 to n / 2."""
+    return torch.remainder(offset + n / 2, n) - n / 2
+
+
+def _dealias(uv: Float64s, center_uv: Float64s, config: FfccConfig) -> Float64s:
+    """Of all log-chromas that share a point of the torus, the one nearest to the center; in nats."""
+    turn = config.bins * config.step
+    return np.asarray(uv - turn * np.round((uv - center_uv) / turn))
+
+
+def _splat(points: Tensor, n: int) -> Tensor:
+    """(images, n, n): 1 at each point, shared between the four bins around it."""
+    corner = points.floor()
+    x, y = (points - corner).unbind(dim=1)
+    column, row = corner.long().unbind(dim=1)
+    maps = torch.zeros(len(points), n, n, dtype=points.dtype)
+    image = torch.arange(len(points))
+    for i, share in enumerate((1 - y, y)):
+        for j, part in enumerate((1 - x, x)):
+            maps[image, (row + i) % n, (column + j) % n] += share * part
+    return maps
+
+
+def _check_histograms(histograms: ArrayLike, config: FfccConfig) -> Tensor:
+    array = np.asarray(histograms, dtype=np.float64)
+    n = config.bins
+    if array.ndim != 4 or array.shape[1:] != (2, n, n) or not len(array):
+        raise ParameterError(
+            f"histograms must have the shape (images, 2, {n}, {n}), one image at least, not {array.shape}"
+        )
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise ParameterError("histograms must be finite and not negative; make them with wrapped_histograms")
+    return torch.as_tensor(array)
