@@ -23,7 +23,7 @@ from c5.augmentation import Augmentation, CameraLights, Crop, MappedImage, Setti
 from c5.augmentation.draw import MOST_LOST, Groups, Material, rank_lights
 from c5.augmentation.lights import chromaticity, cluster, describe, fit_cubic
 from c5.augmentation.plot import plot_lights, show_images
-from c5.calibration import COLUMNS, Calibration, read_catalogue
+from c5.calibration import COLUMNS, Calibration, read_calibrations
 from c5.color import Float64s, angular_error, as_illuminant, gains, rgb_to_uv, white_balance
 from c5.datasets import Capture, Sample, read_samples, write_pack
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo
@@ -98,7 +98,7 @@ METHODS = pytest.mark.parametrize("method", list(Augmentation))
 
 
 def make(method: Augmentation, count: int = 60, seed: int = 0, **options: object) -> list[Sample]:
-    return list(augment(studio(), method, count, rng(seed), catalogue=catalogue(), **options))  # type: ignore[arg-type]
+    return list(augment(studio(), method, count, rng(seed), calibrations=catalogue(), **options))  # type: ignore[arg-type]
 
 
 def balanced_angles(image: LinearImage, light: Float64s, truth: LinearImage, true_light: Float64s) -> Float64s:
@@ -311,7 +311,7 @@ def test_sources_of_a_rare_temperature_are_not_rare_in_the_paper_s_method() -> N
     common, rare = photographs("Alpha")[20], photographs("Alpha")[2]
     many = [replace(common, name=f"studio/Alpha/again {i}") for i in range(50)]
     made = islice(
-        draw([rare, *many], Augmentation.PAPER, rng(), targets=photographs("Beta"), catalogue=catalogue()), 400
+        draw([rare, *many], Augmentation.PAPER, rng(), targets=photographs("Beta"), calibrations=catalogue()), 400
     )
     assert 0.4 < np.mean([rare.name in sample.sources for sample in made]) < 0.6
 
@@ -332,7 +332,7 @@ def test_the_label_is_the_color_of_gray_in_the_image(method: Augmentation) -> No
         replace(sample, pixels=Array(np.full((8, 8, 3), 0.4, np.float32) * sample.illuminant.astype(np.float32)))
         for sample in studio()
     ]
-    for sample in augment(gray, method, 30, rng(), catalogue=catalogue()):
+    for sample in augment(gray, method, 30, rng(), calibrations=catalogue()):
         image = sample.read()
         assert image.camera == sample.camera
         assert angular_error(image.rgb[image.counts], sample.illuminant).max() < 0.001
@@ -376,7 +376,9 @@ def test_samples_of_one_target_share_their_list_of_sources() -> None:
 
 def test_sources_and_targets_are_kept_apart() -> None:
     made = list(
-        augment(photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), catalogue=catalogue())
+        augment(
+            photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), calibrations=catalogue()
+        )
     )
     assert {sample.camera for sample in made} == {"Beta"}
     assert all(sample.cameras == {"Alpha", "Beta"} for sample in made)
@@ -403,12 +405,12 @@ def test_an_excluded_camera_never_appears_under_any_name(method: Augmentation) -
     barred = [replace(sample, camera="Canon5D", cameras=frozenset({"Canon5D"})) for sample in photographs("Gamma")]
     samples = [*photographs("Alpha"), *photographs("Beta"), *barred]
     for exclude in ("Canon5D", "Canon-EOS-5D"):
-        drawn = draw(samples, method, rng(), catalogue=catalogue(), exclude=frozenset({exclude}))
+        drawn = draw(samples, method, rng(), calibrations=catalogue(), exclude=frozenset({exclude}))
         for sample in islice(drawn, 300):
             assert sample.cameras.isdisjoint({"Canon5D", "Canon-EOS-5D"})
             assert not any("Gamma" in name for name in sample.sources)
     if method is Augmentation.CATALOGUE:
-        seen = {sample.camera for sample in islice(draw(samples, method, rng(), catalogue=catalogue()), 300)}
+        seen = {sample.camera for sample in islice(draw(samples, method, rng(), calibrations=catalogue()), 300)}
         assert seen == set(catalogue())
 
 
@@ -422,7 +424,7 @@ def test_a_virtual_camera_at_the_end_of_its_line_is_that_camera() -> None:
     settings = Settings(beyond=0.0, spread_r=0, spread_g=0, images_per_camera=1)
     ccms = {name: catalogue()[name].ccm(5500) for name in ("Alpha", "Beta")}
     samples = [*photographs("Alpha"), *photographs("Beta")]
-    for sample in islice(draw(samples, Augmentation.VIRTUAL, rng(), catalogue=catalogue(), settings=settings), 600):
+    for sample in islice(draw(samples, Augmentation.VIRTUAL, rng(), calibrations=catalogue(), settings=settings), 600):
         assert sample.ccm is not None
         first, second, t = (sample.camera.split()[i] for i in (2, 4, 5))
         expected = np.linalg.inv((1 - float(t)) * np.linalg.inv(ccms[first]) + float(t) * np.linalg.inv(ccms[second]))
@@ -480,7 +482,7 @@ def test_images_out_of_the_target_s_gamut_are_rejected() -> None:
         sources.append(replace(sample, pixels=Array(rgb * sample.illuminant.astype(np.float32))))
     targets = [replace(s, ccm=np.array([[1.4, -0.3, -0.1], [-0.2, 1.6, -0.4], [0, -0.4, 1.4]])) for s in sources]
     sources = [replace(s, ccm=np.eye(3) * 1.8 - 0.8 / 3) for s in sources]
-    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, catalogue=catalogue()))
+    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, calibrations=catalogue()))
     for sample in made:
         assert sample.read().counts.mean() >= 1 - MOST_LOST
 
@@ -488,11 +490,11 @@ def test_images_out_of_the_target_s_gamut_are_rejected() -> None:
 def test_what_is_missing_is_said_with_its_remedy() -> None:
     alpha = photographs("Alpha")
     stranger = [replace(s, camera="Box 1", cameras=frozenset({"Box 1"})) for s in alpha]
-    with pytest.raises(DataError, match=r"Box 1: no matrices .*--catalog FILE"):
-        next(draw(stranger, Augmentation.PAPER, rng(), catalogue=catalogue()))
-    with pytest.raises(DataError, match=r"Alpha: no matrices .*--catalog FILE"):
+    with pytest.raises(DataError, match=r"Box 1: no matrices .*--matrices FILE"):
+        next(draw(stranger, Augmentation.PAPER, rng(), calibrations=catalogue()))
+    with pytest.raises(DataError, match=r"Alpha: no matrices .*--matrices FILE"):
         next(draw(alpha, Augmentation.PAPER, rng()))
-    with pytest.raises(ParameterError, match="--catalog FILE"):
+    with pytest.raises(ParameterError, match="--matrices FILE"):
         next(draw(alpha, Augmentation.CATALOGUE, rng()))
     bare = [replace(s, camera="Box 1", ccm=None) for s in alpha]
     with pytest.raises(DataError, match="Box 1: no matrices"):
@@ -500,7 +502,7 @@ def test_what_is_missing_is_said_with_its_remedy() -> None:
     with pytest.raises(DataError, match="Alpha: the only target camera"):
         next(draw(alpha, Augmentation.VIRTUAL, rng()))
     with pytest.raises(DataError, match="Alpha: 5 photographs; 8 are needed"):
-        next(draw(alpha[:5], Augmentation.PAPER, rng(), catalogue=catalogue()))
+        next(draw(alpha[:5], Augmentation.PAPER, rng(), calibrations=catalogue()))
     with pytest.raises(DataError, match="Alpha: no labels of this camera among the targets"):
         next(draw(alpha, Augmentation.CLUSTERING, rng(), targets=photographs("Beta")))
     with pytest.raises(DataError, match="Alpha: no other photograph"):
@@ -549,7 +551,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> None:
     out, plots = tmp_path / "made.c5data", tmp_path / "plots"
-    arguments = [shelf / "studio.c5data", "-o", out, "--catalog", shelf / "cameras.csv", "--count", 12]
+    arguments = [shelf / "studio.c5data", "-o", out, "--matrices", shelf / "cameras.csv", "--count", 12]
     done = c5(*arguments, "--target", "Beta", "--exclude", "Gamma", "--plot", plots)
     assert done.returncode == 0, done.stderr
     assert f"{out}: 12 images" in done.stdout
@@ -565,10 +567,10 @@ def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> 
 def test_the_command_says_what_is_wrong_in_one_line_and_begins_no_file(shelf: Path, tmp_path: Path) -> None:
     data, out = shelf / "studio.c5data", tmp_path / "made.c5data"
     for arguments, message in [
-        ([], "Alpha: no matrices of this camera are known; give a file of them: --catalog FILE"),
+        ([], "Alpha: no matrices of this camera are known; give a file of them: --matrices FILE"),
         (["--method", "magic"], "there are paper, sampling, clustering, virtual, catalogue"),
         (["--target", "Bet"], "no camera is called 'Bet'; there are Alpha, Beta, Gamma"),
-        (["--exclude", "Alph"], "--exclude Alph: neither in the data nor in the catalogue"),
+        (["--exclude", "Alph"], "--exclude Alph: neither in the data nor among the matrices"),
     ]:
         done = c5(data, "-o", out, *arguments)
         assert done.returncode == 1
@@ -595,9 +597,9 @@ def test_plots_show_something(tmp_path: Path) -> None:
 
 def test_real_photographs_become_others(test_data: Path) -> None:
     samples = read_samples(test_data / "data" / "ffcc_sample")
-    known = read_catalogue(test_data / "data" / "camera_matrices.csv")
+    known = read_calibrations(test_data / "data" / "camera_matrices.csv")
     for method in Augmentation:
-        for sample in augment(samples, method, 12, rng(), catalogue=known, exclude=frozenset({"SonyA57"})):
+        for sample in augment(samples, method, 12, rng(), calibrations=known, exclude=frozenset({"SonyA57"})):
             image = sample.read()
             assert image.counts.mean() > 0.1
             assert image.rgb.max() <= 1

@@ -17,13 +17,12 @@ from c5.calibration import (
     all_names,
     full_name,
     match_name,
-    read_catalogue,
+    read_calibrations,
 )
-from c5.color import angular_error
+from c5.color import XYZ_TO_SRGB, angular_error, camera_to_srgb
 from c5.datasets import read_samples
 from c5.demo import VirtualCamera
 from c5.errors import DataError, ParameterError
-from c5.picture import XYZ_TO_SRGB, camera_to_srgb
 from c5.spectra import black_body, daylight, xyz
 
 kelvins = st.floats(2500, 7500)
@@ -141,12 +140,12 @@ def test_matrices_cannot_be_changed_from_outside() -> None:
 
 
 def test_names_match_whole() -> None:
-    catalogue = {"Canon-EOS-1D", "Canon-EOS-1D-Mark-II", "Canon-EOS-1Ds-Mark-III", "Nikon-D5200"}
-    assert match_name("Canon1D", catalogue) == "Canon-EOS-1D"
-    assert match_name("Canon1DsMkIII", catalogue) == "Canon-EOS-1Ds-Mark-III"
-    assert match_name("Nikon-D5200", catalogue) == match_name("NikonD5200", catalogue) == "Nikon-D5200"
+    calibrations = {"Canon-EOS-1D", "Canon-EOS-1D-Mark-II", "Canon-EOS-1Ds-Mark-III", "Nikon-D5200"}
+    assert match_name("Canon1D", calibrations) == "Canon-EOS-1D"
+    assert match_name("Canon1DsMkIII", calibrations) == "Canon-EOS-1Ds-Mark-III"
+    assert match_name("Nikon-D5200", calibrations) == match_name("NikonD5200", calibrations) == "Nikon-D5200"
     for stranger in ("Canon5D", "Canon-EOS-1", "Canon", "nikon-d5200", ""):
-        assert match_name(stranger, catalogue) is None
+        assert match_name(stranger, calibrations) is None
     assert match_name("Canon5D", {"Canon5D", "Canon-EOS-5D"}) == "Canon5D"
     assert full_name("Canon5D") == full_name("Canon-EOS-5D") == "Canon-EOS-5D"
     assert all_names("Canon5D") == all_names("Canon-EOS-5D") == {"Canon5D", "Canon-EOS-5D"}
@@ -165,7 +164,7 @@ def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
     calibration = calibrated(5)
     numbers = np.concatenate([calibration.matrix_a.ravel(), calibration.matrix_d65.ravel()])
     row = ",".join(["X 100", *(f"{number:.17g}" for number in numbers)])
-    found = read_catalogue(write_catalogue(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
+    found = read_calibrations(write_catalogue(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
     assert list(found) == ["X 100", "Y"]
     np.testing.assert_array_equal(found["X 100"].matrix_a, calibration.matrix_a)
     np.testing.assert_array_equal(found["X 100"].matrix_d65, calibration.matrix_d65)
@@ -184,26 +183,26 @@ def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
 )
 def test_problems_of_a_catalogue_are_named_by_line(tmp_path: Path, rows: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_catalogue(write_catalogue(tmp_path / "c.csv", rows))
+        read_calibrations(write_catalogue(tmp_path / "c.csv", rows))
 
 
 def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: no column a11"):
-        read_catalogue(write_catalogue(tmp_path / "c.csv", ["X,1"], header="camera,value"))
+        read_calibrations(write_catalogue(tmp_path / "c.csv", ["X,1"], header="camera,value"))
     with pytest.raises(DataError, match=r"missing\.csv: cannot be read"):
-        read_catalogue(tmp_path / "missing.csv")
+        read_calibrations(tmp_path / "missing.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\0\0")
     with pytest.raises(DataError, match=r"binary\.csv"):
-        read_catalogue(tmp_path / "binary.csv")
+        read_calibrations(tmp_path / "binary.csv")
 
 
 def test_the_lights_of_real_cameras_lie_near_their_curves(test_data: Path) -> None:
-    catalogue = read_catalogue(test_data / "data" / "camera_matrices.csv")
-    assert len(catalogue) > 1000
+    calibrations = read_calibrations(test_data / "data" / "camera_matrices.csv")
+    assert len(calibrations) > 1000
     samples = read_samples(test_data / "data" / "ffcc_sample")
     assert {sample.camera for sample in samples} == set(SHORT_NAMES)
     for camera in SHORT_NAMES:
-        name = match_name(camera, catalogue)
+        name = match_name(camera, calibrations)
         assert name is not None
         lights = np.stack([sample.illuminant for sample in samples if sample.camera == camera])
-        assert np.median(catalogue[name].temperature(lights).angle_deg) < 2.5
+        assert np.median(calibrations[name].temperature(lights).angle_deg) < 2.5

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import imagecodecs
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
+from typer.testing import CliRunner
 
-from c5 import DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
+from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
+from c5.augmentation import Augmentation
+from c5.cli import app
 from c5.color import Float64s, as_illuminant
-from c5.datasets import ImageFile, Sample
+from c5.datasets import ImageFile, Sample, read_samples
 from c5.evaluation import report
 from c5.evaluation.methods import Classical, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
@@ -31,11 +35,13 @@ from c5.evaluation.protocols import (
     test_side,
     training_side,
 )
-from c5.evaluation.report import Format, format_results, make_tables, merge, read_published, statistics_of, write_report
-from c5.evaluation.results import ImageErrors, Results, group_images, make_row
+from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
+from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
 from c5.evaluation.rolls import SELECTED, Selection, select_rolls, vividness
 from c5.evaluation.run import evaluate
 from c5.metrics import summarize
+from c5.training.extra import Extra
+from c5.training.methods import ABLATIONS, add_extra, configurations, make_methods
 
 CAMERAS = {
     "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
@@ -407,3 +413,100 @@ def test_a_model_is_not_tested_on_cameras_it_was_trained_on(rendered: list[Sampl
 def test_rolls_are_checked() -> None:
     with pytest.raises(ParameterError, match="m of at least 1"):
         Rolls((0,))
+
+
+def write_manifest(folder: Path, cameras: Sequence[str] = ("Alpha", "Beta", "Alphabet"), count: int = 6) -> Path:
+    """A small dataset of rendered surfaces in random lights."""
+    rng = np.random.default_rng(1)
+    folder.mkdir()
+    rows = ["path,camera,r,g,b,dataset"]
+    for camera in cameras:
+        for index in range(count):
+            light = as_illuminant(rng.uniform(0.4, 1, 3))
+            pixels = np.rint(textured(index, 40, 60) * light * 65535).astype(np.uint16)
+            (folder / f"{camera}{index}.png").write_bytes(imagecodecs.png_encode(pixels))
+            rows.append(f"{camera}{index}.png,{camera},{','.join(map(str, light))},Studio")
+    (folder / "manifest.csv").write_text("\n".join(rows))
+    return folder
+
+
+def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "out"
+    arguments = ["evaluate", str(write_manifest(tmp_path / "data")), "-o", str(out), "--protocol", "cross-sensor"]
+    arguments += ["--method", "gray-world", "--method", "ffcc+sampling", "--method", "c5:no-gradient", "--made", "7"]
+    arguments += ["--epochs", "1", "--m", "1", "--m", "3", "--selection", "vivid", "--repeats", "2", "--seeds", "2"]
+    done = CliRunner().invoke(app, [*arguments, "--plots"])
+    assert done.exit_code == 0, done.output
+    assert "| c5:no-gradient, m = 3, vivid |" in done.stdout
+    results = Results.load(out / "results.json")
+    variants = ["m = 1", "m = 3, vivid"]
+    assert [row.name for row in results.rows] == [
+        "gray-world",
+        "ffcc+sampling",
+        *(f"c5:no-gradient, {variant}" for variant in variants),
+    ]
+    assert [fold["training_images"] for fold in results.folds] == [12, 12, 12]
+    assert (out / "table.tex").read_text().startswith("% Studio")
+    assert len(list(out.glob("*.png"))) == 2
+    assert len(list(out.rglob("model.c5"))) == 6
+    # All is kept: the second time nothing is computed, and the table is the same.
+    before = (out / "results.json").read_bytes()
+    again = CliRunner().invoke(app, arguments)
+    assert again.stderr.count("(kept)") == 9
+    assert (out / "results.json").read_bytes() == before
+    # Another method is added to the table.
+    arguments = [*arguments[: arguments.index("--method")], "--method", "white-patch"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert len(Results.load(out / "results.json").rows) == len(results.rows) + 1
+    (tmp_path / "kept").mkdir()
+    (out / "results.json").rename(tmp_path / "kept" / "cross.json")
+    report_file = tmp_path / "results.md"
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "kept"), "-o", str(report_file)]).exit_code == 0
+    assert "white-patch" in report_file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--protocol", "magic", "--method", "c5"], "no protocol is called 'magic'; there are leave-one-dataset-out"),
+        (["--protocol", "cross-sensor", "--method", "magic"], "no method is called 'magic'; there are gray-world"),
+        (["--protocol", "cross-sensor", "--method", "c5:magic"], "no configuration of C5 is called 'magic'"),
+        (["--protocol", "cross-sensor", "--method", "c5+magic"], "no augmentation is called 'magic'; there are paper"),
+        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: give --m 9"),
+        (["--protocol", "cross-sensor", "--method", "ffcc", "--only", "Alp"], "no dataset or camera is called 'Alp'"),
+        (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
+        (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
+        (["--protocol", "leave-one-dataset-out", "--method", "gray-world"], "nothing is left to train on"),
+        (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "--matrices FILE"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    arguments = [*arguments, "--m", "3"] if "c5:paper" in arguments else arguments
+    data = write_manifest(tmp_path / "data", count=2)
+    done = CliRunner().invoke(app, ["evaluate", str(data), "-o", str(tmp_path / "out"), *arguments])
+    assert isinstance(done.exception, C5Error)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_what_is_made_on_the_fly_comes_from_the_training_side(tmp_path: Path) -> None:
+    samples = read_samples(write_manifest(tmp_path / "data"))
+    for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
+        task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, lambda i, _: i)
+        made = [s for s in add_extra(task, Extra(Augmentation.CLUSTERING, 20)) if s.made]
+        assert len(made) == 20
+        assert all(sample.sources <= fold.train and not sample.cameras & fold.unseen for sample in made)
+
+
+def test_named_configurations_are_the_papers_ablations() -> None:
+    known = configurations()
+    assert {known[f"bins-{n}"].network.bins for n in (16, 32, 128)} == {16, 32, 128}
+    assert known["smoothness-0"].smooth_filters == known["smoothness-0"].smooth_bias == 0
+    assert known["constant-batch"].batch_sizes == (16,)
+    assert not known["no-gradient"].network.gradient
+    assert not known["no-uv"].network.coordinates
+    assert known["gain"].network.gain
+    names = [method.name for method in make_methods("c5:ablations", Rolls())]
+    assert names == ["c5", *(f"c5:{name}" for name in ABLATIONS)]
+    assert {replace(config.network, bins=64, widths=(8, 16, 32, 32)).grid.bins for config in known.values()} == {64}

@@ -14,7 +14,7 @@ from laws import seeds, textured
 from numpy.typing import NDArray
 
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
-from c5.datasets import read_ffcc
+from c5.datasets import read_samples
 from c5.errors import ImageError, ParameterError
 from c5.image import LinearImage
 from c5.training.ffcc import (
@@ -243,6 +243,14 @@ def test_all_data_twice_with_twice_the_prior_is_the_same() -> None:
     np.testing.assert_allclose(twice.bias, model.bias, atol=1e-2 * np.abs(model.bias).max())
 
 
+def test_every_training_light_lies_within_half_a_turn_of_the_center() -> None:
+    histograms, lights = world(SMALL, 12, 1)
+    uv = rgb_to_uv(lights)
+    uv[0] = uv[1:].min(axis=0) + 0.98 * SMALL.bins * SMALL.step  # almost a turn away, and alone
+    model = train_ffcc(histograms, uv_to_rgb(uv), replace(SMALL, iterations=0))
+    np.testing.assert_allclose(_dealias(uv, model.center_uv, SMALL), uv)
+
+
 def test_training_is_deterministic() -> None:
     histograms, lights = world(SMALL, 12, 1)
     first, second = (train_ffcc(histograms, lights, SMALL) for _ in range(2))
@@ -284,7 +292,7 @@ def test_bad_settings_are_refused(bad: dict[str, object]) -> None:
 
 
 def test_photographs(test_data: Path) -> None:
-    samples = read_ffcc(test_data / "data" / "ffcc_sample")
+    samples = read_samples(test_data / "data" / "ffcc_sample")
     histograms = np.stack([wrapped_histograms(sample.read()) for sample in samples])
     lights = np.stack([sample.illuminant for sample in samples])
     seen = np.arange(len(samples)) % 3 > 0

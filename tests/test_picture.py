@@ -7,10 +7,11 @@ import pytest
 from PIL import Image
 
 from c5 import LinearImage, WriteError
+from c5.color import camera_to_srgb
 from c5.demo import VirtualCamera, render_photo
 from c5.demo.lights import LIGHTS
 from c5.files import write_file
-from c5.picture import Frame, camera_to_srgb, develop, make_sheet, write_picture
+from c5.picture import Frame, develop, make_sheet, write_picture
 from c5.spectra import daylight
 
 

@@ -33,7 +33,8 @@ def test_the_python_example_runs(
 
 def test_every_command_is_listed() -> None:
     listed = set(re.findall(r"^\| `c5 (\w+)", README, re.MULTILINE))
-    assert listed == {command.callback.__name__ for command in app.registered_commands if command.callback}
+    commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert listed == commands | {group.name for group in app.registered_groups}
     for name in listed:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
 

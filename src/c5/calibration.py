@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Float64s, angular_error, as_illuminant
+from c5.color import Float64s, angular_error, as_illuminant, camera_to_srgb
 from c5.errors import C5Error, DataError, ParameterError
-from c5.picture import camera_to_srgb
 from c5.spectra import black_body, xyz
 
 COOLEST, HOTTEST = 2500.0, 7500.0
@@ -123,7 +122,7 @@ class Calibration:
         return as_illuminant(_see(self.matrix(_temperatures()), _whites()))
 
 
-def read_catalogue(path: str | Path) -> dict[str, Calibration]:
+def read_calibrations(path: str | Path) -> dict[str, Calibration]:
     """The cameras of a CSV file by name.
 
     Its columns are camera, a11 to a33 and d65_11 to d65_33: the matrices for illuminant A and D65, row by row.
@@ -150,7 +149,7 @@ def read_catalogue(path: str | Path) -> dict[str, Calibration]:
                     reason = str(error) if isinstance(error, C5Error) else f"{name}: 18 numbers are needed"
                     raise DataError(f"{where}: {reason}; correct or remove the line") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: cannot be read as a catalogue of cameras: {error}") from None
+        raise DataError(f"{path}: cannot be read as a table of camera matrices: {error}") from None
     if not found:
         raise DataError(f"{path}: no camera in it; give a CSV file with a line a camera")
     return found
@@ -161,9 +160,9 @@ def full_name(camera: str) -> str:
     return SHORT_NAMES.get(camera, camera)
 
 
-def match_name(camera: str, catalogue: Collection[str]) -> str | None:
-    """What a catalogue calls a camera: the same name, or its name in full. Never a part of one."""
-    return next((name for name in (camera, full_name(camera)) if name in catalogue), None)
+def match_name(camera: str, calibrations: Collection[str]) -> str | None:
+    """What a table of matrices calls a camera: the same name, or its name in full. Never a part of one."""
+    return next((name for name in (camera, full_name(camera)) if name in calibrations), None)
 
 
 def all_names(camera: str) -> frozenset[str]:

@@ -22,6 +22,10 @@ WHITE_LEVEL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 """The value of an integer pixel that stands for 1.0; floating-point pixels are taken as they are."""
 
 
+XYZ_TO_SRGB: Float64s = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
+"""IEC 61966-2-1, for a white of D65."""
+
+
 def to_float32(pixels: ArrayLike) -> Float32s:
     """Pixels as float32: uint8 and uint16 scaled from their full range to [0, 1], floats unchanged."""
     array = check_type(pixels)
@@ -98,6 +102,16 @@ def white_balance(pixels: ArrayLike, illuminant: ArrayLike) -> Float32s:
     """Linear pixels with the illuminant divided out, green unchanged. Nothing is clipped: values can exceed 1."""
     balanced = to_float32(pixels) * gains(illuminant).astype(np.float32)
     return np.asarray(balanced, dtype=np.float32)
+
+
+def camera_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
+    """The (3, 3) matrix from white-balanced camera RGB to linear sRGB, white to white.
+
+    `color_matrix` takes XYZ to camera RGB, as the ColorMatrix of a DNG file does.
+    """
+    balanced_to_xyz = np.linalg.inv(np.asarray(color_matrix, dtype=np.float64)) / gains(illuminant)
+    matrix = XYZ_TO_SRGB @ balanced_to_xyz
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
 def _floats(rgb: ArrayLike) -> Float64s:

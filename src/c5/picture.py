@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from c5.color import Float64s, gains
+from c5.color import gains
 from c5.files import write_file
 from c5.image import LinearImage, shrink
-
-XYZ_TO_SRGB: Float64s = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
-"""IEC 61966-2-1, for a white of D65."""
 
 PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 MARGIN, GAP, CAPTION = 24, 12, 30
@@ -24,21 +21,11 @@ MARGIN, GAP, CAPTION = 24, 12, 30
 Pixels = NDArray[np.uint8]
 
 
-def camera_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
-    """The (3, 3) matrix from white-balanced camera RGB to linear sRGB, white to white.
-
-    `color_matrix` takes XYZ to camera RGB, as the ColorMatrix of a DNG file does.
-    """
-    balanced_to_xyz = np.linalg.inv(np.asarray(color_matrix, dtype=np.float64)) / gains(illuminant)
-    matrix = XYZ_TO_SRGB @ balanced_to_xyz
-    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
-
-
 def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None) -> Pixels:
     """An 8-bit sRGB picture, (height, width, 3), of a linear image at working size.
 
-    The illuminant is divided out, highlights are kept neutral, `matrix` (see `camera_to_srgb`) takes the result to
-    sRGB, and a soft shoulder compresses what is bright. Without an illuminant: the camera's own colors.
+    The illuminant is divided out, highlights are kept neutral, `matrix` (of `c5.color.camera_to_srgb`) takes the result
+    to sRGB, and a soft shoulder compresses what is bright. Without an illuminant: the camera's own colors.
     """
     small = shrink(image)
     rgb = small.rgb.astype(np.float64)

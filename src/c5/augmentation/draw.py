@@ -53,7 +53,7 @@ class Augmentation(Enum):
     VIRTUAL = "virtual"
     """Into a camera between two cameras, or a little beyond one of them."""
     CATALOGUE = "catalogue"
-    """Into any camera of a catalogue of matrices."""
+    """Into any camera that there are matrices of."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class Settings:
     beyond: float = 0.2
     """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
     jitter_mired: float = 15.0
-    """Standard deviation of the light's temperature about the source's on a camera of the catalogue."""
+    """Standard deviation of the light's temperature about the source's on a camera of the calibrations."""
     images_per_camera: int = 20
-    """Made for one virtual camera or one of the catalogue before the next is drawn: a roll needs several."""
+    """Made for one virtual camera or one of `CATALOGUE` before the next is drawn: a roll needs several."""
 
     def __post_init__(self) -> None:
         if min(self.neighbours, self.clusters, self.images_per_camera) < 1:
@@ -98,7 +98,7 @@ def augment(
     rng: np.random.Generator,
     *,
     targets: Sequence[Sample] | None = None,
-    catalogue: Mapping[str, Calibration] | None = None,
+    calibrations: Mapping[str, Calibration] | None = None,
     exclude: frozenset[str] = frozenset(),
     settings: Settings = DEFAULTS,
     dataset: str = "augmented",
@@ -106,7 +106,7 @@ def augment(
     """Made images, as many as asked for: `draw`, less those that a look at their pixels rejects."""
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
-    material = Material.gather(samples, samples if targets is None else targets, catalogue or {}, exclude, settings)
+    material = Material.gather(samples, samples if targets is None else targets, calibrations or {}, exclude, settings)
     for number, made in enumerate(islice(_reject_images(_make(material, method, rng)), count)):
         yield replace(made.sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
 
@@ -117,7 +117,7 @@ def draw(
     rng: np.random.Generator,
     *,
     targets: Sequence[Sample] | None = None,
-    catalogue: Mapping[str, Calibration] | None = None,
+    calibrations: Mapping[str, Calibration] | None = None,
     exclude: frozenset[str] = frozenset(),
     settings: Settings = DEFAULTS,
 ) -> Iterator[Sample]:
@@ -126,7 +126,7 @@ def draw(
     `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
     same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing.
     """
-    material = Material.gather(samples, samples if targets is None else targets, catalogue or {}, exclude, settings)
+    material = Material.gather(samples, samples if targets is None else targets, calibrations or {}, exclude, settings)
     for made in _make(material, method, rng):
         yield made.sample
 
@@ -154,7 +154,7 @@ class Material:
 
     sources: list[Sample]
     targets: list[Sample]
-    catalogue: Mapping[str, Calibration]
+    calibrations: Mapping[str, Calibration]
     settings: Settings
     temperatures: dict[str, float] = field(default_factory=dict)
 
@@ -163,7 +163,7 @@ class Material:
         cls,
         sources: Sequence[Sample],
         targets: Sequence[Sample],
-        catalogue: Mapping[str, Calibration],
+        calibrations: Mapping[str, Calibration],
         exclude: frozenset[str],
         settings: Settings,
     ) -> Material:
@@ -176,19 +176,19 @@ class Material:
                 raise ParameterError("no photograph is left to augment; give others, or exclude fewer cameras")
             return kept
 
-        known = {name: calibration for name, calibration in catalogue.items() if full_name(name) not in barred}
+        known = {name: calibration for name, calibration in calibrations.items() if full_name(name) not in barred}
         return cls(allowed(sources), allowed(targets), known, settings)
 
     def is_calibrated(self, sample: Sample) -> bool:
-        return match_name(sample.camera, self.catalogue) is not None
+        return match_name(sample.camera, self.calibrations) is not None
 
     def find_calibration(self, sample: Sample) -> Calibration:
-        name = match_name(sample.camera, self.catalogue)
+        name = match_name(sample.camera, self.calibrations)
         if name is None:
             raise DataError(
-                f"{sample.camera}: no matrices of this camera are known; give a file of them: --catalog FILE"
+                f"{sample.camera}: no matrices of this camera are known; give a file of them: --matrices FILE"
             )
-        return self.catalogue[name]
+        return self.calibrations[name]
 
     def measure_temperatures(self, samples: Sequence[Sample]) -> Float64s:
         """(n,) in kelvin."""
@@ -356,9 +356,9 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
     How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `neighbours` of
     about the same temperature.
     """
-    settings, names = material.settings, list(material.catalogue)
+    settings, names = material.settings, list(material.calibrations)
     if not names:
-        raise ParameterError("no catalogue of cameras to draw from; give one: --catalog FILE")
+        raise ParameterError("no matrices of cameras to draw from; give some: --matrices FILE")
     temperatures = material.measure_temperatures(material.sources)
     groups = Groups(temperatures, GROUP_KELVIN)
     near_in_temperature = np.argsort(temperatures, kind="stable")
@@ -375,7 +375,7 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
 
     for number in count_up():
         if number % settings.images_per_camera == 0:
-            calibration = material.catalogue[names[rng.integers(len(names))]]
+            calibration = material.calibrations[names[rng.integers(len(names))]]
         index = groups.draw(rng)
         source = material.sources[index]
         kelvin = 1e6 / (1e6 / temperatures[index] + settings.jitter_mired * rng.standard_normal())

@@ -24,10 +24,10 @@ SHOWN_LIGHTS = 2000
 def augment(
     data: Annotated[list[Path], typer.Argument(help="Datasets: folders in a known layout, or packs.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .c5data pack to write.")],
-    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or catalogue.")] = "paper",
+    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or calibrations.")] = "paper",
     count: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
     seed: Annotated[int, typer.Option(help="Another number, other images.", min=0)] = 0,
-    catalog: Annotated[Path | None, typer.Option(help="A CSV file with the matrices of cameras.")] = None,
+    matrices: Annotated[Path | None, typer.Option(help="A CSV file with the matrices of cameras.")] = None,
     source: Annotated[list[str] | None, typer.Option(help="Make images of this camera's; default: all.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Map them to this camera; default: all.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Use nothing of this camera, nor its matrices.")] = None,
@@ -44,7 +44,7 @@ def augment(
     from c5.augmentation import Augmentation, Settings
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
-    from c5.calibration import full_name, match_name, read_catalogue
+    from c5.calibration import full_name, match_name, read_calibrations
     from c5.datasets import read_samples, write_pack
 
     methods = {each.value: each for each in Augmentation}
@@ -54,15 +54,15 @@ def augment(
         raise WriteError(f"{out}: exists already; choose another name or give --overwrite")
     if plot is not None and find_spec("matplotlib") is None:
         raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
-    catalogue = None if catalog is None else read_catalogue(catalog)
+    calibrations = None if matrices is None else read_calibrations(matrices)
     samples = read_samples(data)
     cameras = {sample.camera for sample in samples}
     for name in (*(source or ()), *(target or ())):
         if name not in cameras:
             raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(cameras))}")
     for name in exclude or ():  # a slip here would let a camera in that must stay out
-        if full_name(name) not in map(full_name, cameras) and match_name(name, catalogue or ()) is None:
-            raise ParameterError(f"--exclude {name}: neither in the data nor in the catalogue; give its whole name")
+        if full_name(name) not in map(full_name, cameras) and match_name(name, calibrations or ()) is None:
+            raise ParameterError(f"--exclude {name}: neither in the data nor among the matrices; give its whole name")
     targets = [sample for sample in samples if not target or sample.camera in target]
     made = make(
         [sample for sample in samples if not source or sample.camera in source],
@@ -70,7 +70,7 @@ def augment(
         count,
         np.random.default_rng(seed),
         targets=targets,
-        catalogue=catalogue,
+        calibrations=calibrations,
         exclude=frozenset(exclude or ()),
         settings=Settings(via_xyz=not without_xyz),
         dataset=out.stem,

@@ -37,7 +37,7 @@ def evaluate(
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: as configured.", min=1)] = None,
     bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Faster training where the hardware has it.")] = False,
     made: Annotated[int | None, typer.Option(help="Images that METHOD+AUGMENTATION makes for a fold.", min=1)] = None,
-    catalog: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for augmentation.")] = None,
+    matrices: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for augmentation.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
@@ -66,7 +66,7 @@ def evaluate(
             epochs=epochs,
             bfloat16=bfloat16,
             made=made,
-            catalogue=str(catalog) if catalog else None,
+            matrices=str(matrices) if matrices else None,
         )
 
     methods = [each for text in method for each in _methods(text, rolls, learn)]

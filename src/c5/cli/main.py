@@ -205,7 +205,7 @@ def train(
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augment: Annotated[str | None, typer.Option(help="Make more images on the fly: see `c5 augment --help`.")] = None,
     made: Annotated[int, typer.Option(help="How many to make.", min=1)] = 5000,
-    catalog: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for --augment.")] = None,
+    matrices: Annotated[Path | None, typer.Option(help="A CSV of camera matrices, for --augment.")] = None,
     bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Faster where the hardware has it.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
@@ -214,7 +214,7 @@ def train(
     from c5.training.command import run_training
 
     if resume is not None:
-        if data or out or recipe or epochs or seed is not None or hold_out or augment or catalog or bfloat16:
+        if data or out or recipe or epochs or seed is not None or hold_out or augment or matrices or bfloat16:
             raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
         run_training(resume, None, tensorboard, errors)
         return
@@ -226,7 +226,7 @@ def train(
 
     config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
     config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
-    extra = None if augment is None else make_extra(augment, made, str(catalog.resolve()) if catalog else None)
+    extra = None if augment is None else make_extra(augment, made, str(matrices.resolve()) if matrices else None)
     run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra), tensorboard, errors)
 
 
@@ -246,10 +246,10 @@ def demo(
     import imagecodecs
     import numpy as np
 
-    from c5.color import angular_error
+    from c5.color import angular_error, camera_to_srgb
     from c5.demo import VirtualCamera, render_roll
     from c5.files import write_file
-    from c5.picture import Frame, camera_to_srgb, develop, make_sheet, write_picture
+    from c5.picture import Frame, develop, make_sheet, write_picture
     from c5.spectra import daylight
 
     rng = np.random.default_rng(seed)

@@ -74,5 +74,3 @@ def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = 
         names.add(sample.name)
     return samples
 
-
-read_ffcc = read_samples

@@ -156,17 +156,6 @@ def camera_headings(results: Results) -> list[str]:
     return [camera.split("/")[1] for dataset in results.datasets for camera in results.cameras(dataset)]
 
 
-def merge(parts: Sequence[Results]) -> Results:
-    """Results of one protocol on the same images, as one; of rows with the same name the last one stays."""
-    first = parts[0]
-    rows = {}
-    for part in parts:
-        if part.protocol != first.protocol or part.images != first.images:
-            raise DataError(f"{part.protocol} and {first.protocol} were not run on the same images; report them apart")
-        rows.update({row.name: row for row in part.rows})
-    return Results(first.protocol, first.description, first.images, first.folds, list(rows.values()))
-
-
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
     """All results of a folder as one document: the text of NAME.md, then the tables of NAME.json."""
     paths = sorted(folder.glob("*.json"))

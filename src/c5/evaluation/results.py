@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c5.color import Float64s
-from c5.errors import ReadError
+from c5.errors import DataError, ReadError
 from c5.files import write_file
 from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats
 
@@ -134,6 +134,17 @@ def make_row(
         errors.setdefault(group, [None] * len(images[group]))[index] = round(float(one.errors.mean()), 2)
     statistics = {name: summarize_repeats(np.stack(errors, axis=1)) for name, errors in sorted(groups.items())}
     return Row(method, variant, statistics, passes, settings, made)
+
+
+def merge(parts: Sequence[Results]) -> Results:
+    """Results of one protocol on the same images, as one; of rows with the same name the last one stays."""
+    first = parts[0]
+    rows = {}
+    for part in parts:
+        if part.protocol != first.protocol or part.images != first.images:
+            raise DataError(f"{part.protocol} and {first.protocol} were not run on the same images; report them apart")
+        rows.update({row.name: row for row in part.rows})
+    return Results(first.protocol, first.description, first.images, first.folds, list(rows.values()))
 
 
 def _to_json(row: Row) -> dict[str, Any]:

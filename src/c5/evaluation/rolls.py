@@ -7,9 +7,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Float32s, Float64s
+from c5.color import Float64s
 from c5.errors import DataError
-from c5.histogram import Grid
+from c5.histogram import vividness as vividness
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]
@@ -26,18 +26,6 @@ class Selection(Enum):
     """Of those with the smallest."""
     OTHER_CAMERA = "other-camera"
     """Images of a camera that is not the query's."""
-
-
-def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, from their (images, 2, n, n) histograms."""
-    masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
-    masses /= masses.sum(axis=(1, 2), keepdims=True)
-    spread = np.zeros(len(masses))
-    for centres, axis in ((grid.u, 1), (grid.v, 2)):
-        shares = masses.sum(axis=axis)
-        mean = shares @ centres
-        spread += shares @ centres**2 - mean**2
-    return np.sqrt(np.maximum(spread, 0))
 
 
 def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator) -> Ints:

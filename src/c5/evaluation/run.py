@@ -22,7 +22,7 @@ from c5.datasets import Sample
 from c5.errors import DataError
 from c5.evaluation.methods import Method, Task, Track, digest_name, slug
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
-from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row
+from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
 from c5.files import write_file
 
 
@@ -46,7 +46,10 @@ def evaluate(
     track: Track = lambda items, _: items,
     command: str = "",
 ) -> Iterator[Done]:
-    """Run what has not been run yet, fold by fold; at the end `results.json` is in the folder."""
+    """Run what has not been run yet, fold by fold; at the end `results.json` is in the folder.
+
+    Rows that it held already, of other methods on the same images, stay in it.
+    """
     folds = make_folds(protocol, samples)
     photographs = [sample for sample in samples if not sample.made]
     images = group_images([name for fold in folds for name in fold.test])
@@ -76,7 +79,13 @@ def evaluate(
             yield Done(method.name, fold.name, errors, kept, index * len(folds) + number + 1, len(methods) * len(folds))
         rows += [make_row(method.name, v, tested, images, method.settings, made) for v, tested in variants.items()]
     described = [_describe(fold, samples) for fold in folds]
-    Results(protocol.name, protocol.description, images, described, rows).save(folder / "results.json")
+    results = Results(protocol.name, protocol.description, images, described, rows)
+    path = folder / "results.json"
+    if path.exists():
+        before = Results.load(path)
+        if (before.protocol, before.images, before.folds) == (results.protocol, images, described):
+            results = merge([before, results])
+    results.save(path)
 
 
 def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from c5.augmentation import Augmentation, augment
-from c5.calibration import read_catalogue
+from c5.calibration import read_calibrations
 from c5.datasets import Sample
 from c5.errors import ParameterError
 
@@ -20,7 +20,7 @@ class Extra:
 
     method: Augmentation
     count: int
-    catalogue: str | None = None
+    matrices: str | None = None
     """A CSV of camera matrices; the cameras' temperatures come from it."""
     seed: int = 0
 
@@ -30,23 +30,23 @@ class Extra:
         unseen: frozenset[str] = frozenset(),
         track: Callable[[Sequence[int]], Iterable[int]] = iter,
     ) -> list[Sample]:
-        """Made images; cameras that must stay unseen are not even taken from the catalogue."""
-        catalogue = None if self.catalogue is None else read_catalogue(self.catalogue)
+        """Made images; cameras that must stay unseen are not even taken from the calibrations."""
+        calibrations = None if self.matrices is None else read_calibrations(self.matrices)
         rng = np.random.default_rng([self.seed, self.count])
-        made = augment(photographs, self.method, self.count, rng, catalogue=catalogue, exclude=unseen)
+        made = augment(photographs, self.method, self.count, rng, calibrations=calibrations, exclude=unseen)
         return [next(made) for _ in track(range(self.count))]
 
     def to_json(self) -> dict[str, Any]:
-        return {"method": self.method.value, "count": self.count, "catalogue": self.catalogue, "seed": self.seed}
+        return {"method": self.method.value, "count": self.count, "matrices": self.matrices, "seed": self.seed}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Extra:
-        return cls(Augmentation(data["method"]), data["count"], data["catalogue"], data["seed"])
+        return cls(Augmentation(data["method"]), data["count"], data["matrices"], data["seed"])
 
 
-def make_extra(name: str, count: int, catalogue: str | None = None) -> Extra:
+def make_extra(name: str, count: int, matrices: str | None = None) -> Extra:
     """By the name of the augmentation."""
     if name not in (each.value for each in Augmentation):
         names = ", ".join(each.value for each in Augmentation)
         raise ParameterError(f"no augmentation is called {name!r}; there are {names}")
-    return Extra(Augmentation(name), count, catalogue)
+    return Extra(Augmentation(name), count, matrices)

@@ -33,9 +33,9 @@ class FfccConfig:
     weight_power: float = 0.5
     """A color weighs as its brightness, the geometric mean of RGB, to this power; 0: all weigh the same, as in the
     paper."""
-    size: tuple[float, float, float] = (3e-4, 1e-4, 6e-4)
+    size: tuple[float, float, float] = (3e-4, 3e-5, 6e-4)
     """lambda_0 of the filters of pixels and edges and of the bias: the weight of the square of each bin."""
-    roughness: tuple[float, float, float] = (2e-2, 6e-3, 0.2)
+    roughness: tuple[float, float, float] = (2e-2, 2e-3, 0.2)
     """lambda_1 of the same: the weight of the square of each difference between neighbouring bins."""
     floor: float = 2.0
     """Added to both variances of a heat map, in squared bins, so that no likelihood is infinite."""
@@ -68,7 +68,7 @@ class Ffcc:
 
     filters: Float64s  # F, (2, n, n): of pixels and of edges
     bias: Float64s  # B, (n, n)
-    center_uv: Float64s  # (2,), the mean log-chroma of the training illuminants, in nats
+    center_uv: Float64s  # (2,), the middle of the log-chroma of the training illuminants, in nats
     config: FfccConfig
 
     def heat_maps(self, histograms: ArrayLike) -> Float64s:
@@ -79,7 +79,8 @@ class Ffcc:
         """Illuminants (images, 3), unit RGB.
 
         The mean of a heat map on the torus stands for infinitely many log-chromas, whole turns apart. The one within
-        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper.
+        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The center is half-way between the
+        extremes of the training illuminants, because lights are so skewed that some lie half a turn from their mean.
         """
         bins = _circular_mean(self._heat(histograms)).numpy()
         return uv_to_rgb(_dealias(bins * self.config.step, self.center_uv, self.config))
@@ -138,13 +139,19 @@ def _count(planes: Float32s, counts: Bools, config: FfccConfig) -> Float32s:
 
 
 def _edges(planes: Float32s) -> Float32s:
-    """Local absolute deviation, the border repeated."""
-    height, width = planes.shape[1:]
+    """Local absolute deviation, the border repeated.
+
+    In a plane laid out flat, neighbours are a fixed distance apart, and a difference serves both its ends.
+    """
     padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)), "edge")
-    total = np.zeros_like(planes)
-    for y, x in np.ndindex(3, 3):
-        total += np.abs(padded[:, y : y + height, x : x + width] - planes)
-    return total / np.float32(8)
+    total = np.zeros_like(padded)
+    stride = padded.shape[2]
+    for plane, sums in zip(padded.reshape(3, -1), total.reshape(3, -1), strict=True):
+        for distance in (1, stride - 1, stride, stride + 1):
+            difference = np.abs(plane[distance:] - plane[:-distance])
+            sums[distance:] += difference
+            sums[:-distance] += difference
+    return total[:, 1:-1, 1:-1] / np.float32(8)
 
 
 def _erode(counts: Bools) -> Bools:
@@ -189,7 +196,7 @@ def train_ffcc(histograms: ArrayLike, illuminants: ArrayLike, config: FfccConfig
     _minimize(warm_up, white, config.warm_up)
     _minimize(loss, white, config.iterations)
     maps = torch.fft.irfft2(torch.fft.rfft2(white.detach()) * whitening, s=(n, n)).numpy()
-    return Ffcc(maps[:2], maps[2], uv.mean(axis=0), config)
+    return Ffcc(maps[:2], maps[2], (uv.min(axis=0) + uv.max(axis=0)) / 2, config)
 
 
 def _minimize(loss: Callable[[], Tensor], variable: Tensor, iterations: int) -> None:
@@ -231,7 +238,7 @@ def _whitening(config: FfccConfig) -> Tensor:
     """(3, n, n/2 + 1), what turns the spectra of white maps z into those of the maps Z, such that |z|^2 is the prior.
 
     The prior is diagonal in Fourier space, lambda_0 + lambda_1 (|d_u|^2 + |d_v|^2), d being spectra of differences.
-    Where the paper optimises Fourier coefficients divided by its root, this optimises z, their inverse transform, which
+    Where the paper optimises Fourier coefficients scaled by its root, this optimises z, their inverse transform, which
     is the same problem turned: L-BFGS takes the same steps.
     """
     n = config.bins

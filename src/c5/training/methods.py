@@ -180,7 +180,7 @@ def make_methods(
     epochs: int | None = None,
     bfloat16: bool = False,
     made: int | None = None,
-    catalogue: str | None = None,
+    matrices: str | None = None,
 ) -> list[Method]:
     """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION, c5:ablations, each with +AUGMENTATION or without.
 
@@ -188,7 +188,7 @@ def make_methods(
     """
     what, _, augmentation = text.partition("+")
     kind, _, wanted = what.partition(":")
-    extra = make_extra(augmentation, made or PAPER_MADE.get(kind, 0), catalogue) if augmentation else None
+    extra = make_extra(augmentation, made or PAPER_MADE.get(kind, 0), matrices) if augmentation else None
     suffix = f"+{augmentation}" if augmentation else ""
     if what == "ffcc":
         return [FfccMethod(f"ffcc{suffix}", extra=extra)]
