@@ -103,6 +103,18 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
     return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
 
 
+def vividness(histograms: Float32s, grid: Grid) -> Float64s:
+    """The standard deviation of log-chroma over the pixels of images, from their (images, 2, n, n) histograms."""
+    masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
+    masses /= masses.sum(axis=(1, 2), keepdims=True)
+    spread = np.zeros(len(masses))
+    for centres, axis in ((grid.u, 1), (grid.v, 2)):
+        shares = masses.sum(axis=axis)
+        mean = shares @ centres
+        spread += shares @ centres**2 - mean**2
+    return np.sqrt(np.maximum(spread, 0))
+
+
 class _Colors(NamedTuple):
     """What is counted, with one more pixel on every side."""
 
