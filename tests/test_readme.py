@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from c5.cli import app
 from c5.demo import VirtualCamera, render_roll
+from c5.evaluation.report import write_report
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -47,3 +48,13 @@ def test_every_file_of_the_tree_is_listed_and_every_link_leads_somewhere() -> No
             assert f" {path.name} " in tree, path
     for link in re.findall(r"\]\((?!http)([^)]+)\)", README):
         assert (root / link).exists(), link
+
+
+def test_the_results_document_is_what_the_command_makes_of_the_results() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    assert (docs / "results.md").read_text() == write_report(docs / "results")
+    for path in (docs / "results").glob("*.json"):
+        assert path.stat().st_size < 300_000, path
+    for page in docs.glob("*.md"):
+        for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
+            assert (docs / link).exists(), (page, link)

@@ -98,9 +98,12 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A folder of results: NAME.json, and NAME.md with words on them.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The document to write; default: print it.")] = None,
     style: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MARKDOWN,
+    plots: Annotated[Path | None, typer.Option(help="A folder to draw the results into.")] = None,
 ) -> None:
     """Make one document of results that are kept."""
+    from c5.evaluation.plots import write_plots
     from c5.evaluation.report import write_report
+    from c5.evaluation.results import Results
     from c5.files import write_file
 
     text = write_report(folder, style)
@@ -108,6 +111,10 @@ def report(
         print(text, end="")
     else:
         console.print(write_file(out, text.encode()), markup=False)
+    if plots is not None:
+        for path in sorted(folder.glob("*.json")):
+            for written in write_plots(Results.load(path), plots, f"{path.stem}-"):
+                console.print(written, markup=False)
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:

@@ -22,12 +22,12 @@ MOST = 10
 """No more lines than a reader can tell apart."""
 
 
-def write_plots(results: Results, folder: Path) -> list[Path]:
+def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
     """distribution.png, cameras.png and, where several m were tried, images.png for each dataset."""
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)
-        name = re.sub(r"\W+", "-", dataset.lower()).strip("-")
+        name = prefix + re.sub(r"\W+", "-", dataset.lower()).strip("-")
         written.append(_write(folder / f"{name}-distribution.png", _draw_distribution(results, rows, dataset)))
         if len(results.cameras(dataset)) > 1:
             written.append(_write(folder / f"{name}-cameras.png", _draw_cameras(results, rows, dataset)))

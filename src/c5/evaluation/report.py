@@ -25,7 +25,7 @@ GEOMETRIC = frozenset({("camera-specific", "NUS")})
 
 
 SIZES = {"Gehler-Shi": 568, "NUS": 1736, "Cube+": 1707, "Cube+ challenge": 363, "INTEL-TAU": 7022}
-"""Images of the whole datasets. Published figures stand beside ours only where all of them were tested."""
+"""Images of the whole datasets. Published figures stand beside ours where all were tested, or a random part."""
 
 
 class Format(Enum):
@@ -100,9 +100,9 @@ def make_tables(results: Results, rows: Sequence[Row] | None = None) -> list[Tab
                 lines.append(Line(row.name, tuple(cells)))
         trained_on = _trained_on(results, dataset)
         count = sum(len(results.images[camera]) for camera in results.cameras(dataset))
-        whole = count == SIZES.get(dataset) or results.protocol == "random-split"
+        comparable = {"any", results.protocol} if count == SIZES.get(dataset) else {results.protocol} & {"random-split"}
         for one in read_published():
-            if whole and one.tested_on == dataset and one.protocol in ("any", results.protocol):
+            if one.tested_on == dataset and one.protocol in comparable:
                 same = one.trained_on in ("-", trained_on)
                 name = one.method if same else f"{one.method} (trained on {one.trained_on})"
                 lines.append(Line(name, tuple(one.values[name] or "-" for name in COLUMNS.values()), one.source))
@@ -157,16 +157,16 @@ def camera_headings(results: Results) -> list[str]:
 
 
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
-    """All results of a folder as one document: the text of NAME.md, then the tables of NAME.json."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
+    """A folder as one document, in the order of names: the words of NAME.md, then the tables of NAME.json."""
+    if not any(folder.glob("*.json")):
         raise DataError(f"{folder}: no results in it; copy the results.json of c5 evaluate there")
     parts = []
-    for path in paths:
-        text = path.with_suffix(".md")
-        parts += [text.read_text().strip()] if text.exists() and style is Format.MARKDOWN else []
-        parts.append(format_results(Results.load(path), style).strip())
-    return "\n\n".join(parts) + "\n"
+    for path in sorted(folder.glob("*.md")) + sorted(folder.glob("*.json")):
+        if path.suffix == ".json":
+            parts.append((path.stem, 1, format_results(Results.load(path), style)))
+        elif style is Format.MARKDOWN:
+            parts.append((path.stem, 0, path.read_text(encoding="utf-8")))
+    return "\n\n".join(text.strip() for *_, text in sorted(parts)) + "\n"
 
 
 def format_results(results: Results, style: Format) -> str:

@@ -5,17 +5,17 @@
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
      "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": {...},
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
-               "errors": [{"NUS/Canon600D": [1.23, ...], ...}]}]}
+               "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
-Errors are degrees with two decimals, the mean over the repeats, in the order of `images`; where a protocol tests an
-image more than once, `errors` has an entry for each time. Statistics are those of `c5.metrics.Statistics`, computed for
+Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
+more than once, `errors` has an entry for each time. Statistics are those of `c5.metrics.Statistics`, computed for
 each repeat from unrounded errors; their mean and standard deviation over the repeats are kept.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ class Row:
     statistics: dict[str, RepeatedStatistics]
     """By dataset (`NUS`) and by camera (`NUS/Canon600D`)."""
     errors: list[dict[str, list[float | None]]]
+    """Degrees with two decimals, by camera."""
     settings: dict[str, Any] = field(default_factory=dict)
     made: dict[str, Any] = field(default_factory=dict)
     """Command, version, commit, device."""
@@ -161,7 +162,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         "settings": row.settings,
         "made": row.made,
         "statistics": statistics,
-        "errors": row.errors,
+        "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),
     }
 
 
@@ -170,4 +171,14 @@ def _from_json(data: dict[str, Any]) -> Row:
         name: RepeatedStatistics(Statistics(*both["mean"]), Statistics(*both["deviation"]))
         for name, both in data["statistics"].items()
     }
-    return Row(data["method"], data["variant"], statistics, data["errors"], data["settings"], data["made"])
+    errors = _convert(data["errors"], lambda hundredths: hundredths / 100)
+    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"])
+
+
+def _convert(
+    errors: list[dict[str, list[float | None]]], change: Callable[[float], float]
+) -> list[dict[str, list[float | None]]]:
+    return [
+        {group: [None if value is None else change(value) for value in values] for group, values in each.items()}
+        for each in errors
+    ]

@@ -1,0 +1,134 @@
+"""DNG files to try the raw reader on: any tags, any damage."""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+from numpy.typing import NDArray
+
+from c5.color import Bools, Float64s
+from c5.demo import VirtualCamera
+from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, encode_dng, mosaic
+from c5.errors import C5Error
+from c5.image import LinearImage
+from c5.raw import read_photograph
+
+Numbers = NDArray[np.uint16]
+
+
+def camera(black_level: int = 512, white_level: int = 15871) -> VirtualCamera:
+    """One that LibRaw has never heard of."""
+    return VirtualCamera("Test Camera", VirtualCamera.nikon_d5100().sensitivities, black_level, white_level)
+
+
+def numbers(seed: int, height: int, width: int, *, unit: int = 1, black: int = 512, white: int = 15871) -> Numbers:
+    """Sensor numbers (height, width, 3) of smooth light with texture, one color in each square of `unit` photosites."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: -(-height // unit), : -(-width // unit)][..., None]
+    phase = rng.uniform(0, 6, 3)
+    light = 0.35 + 0.25 * np.sin(y / 19 + phase) * np.cos(x / 31 + phase) + rng.uniform(-0.08, 0.08, (*y.shape[:2], 3))
+    whole = np.repeat(np.repeat(np.rint(black + light * (white - black)), unit, axis=0), unit, axis=1)
+    return np.asarray(whole[:height, :width], dtype=np.uint16)
+
+
+def average_units(raw: Numbers, pattern: str, black: float, white: float) -> LinearImage:
+    """What one repeat of the filters sees, done slowly: the truth that the reader must come to."""
+    side = int(len(pattern) ** 0.5) if pattern else 1
+    height, width = raw.shape[0] // side, raw.shape[1] // side
+    whole = raw[: height * side, : width * side]
+    seen = mosaic(whole, pattern)[..., None] if pattern else whole
+    colors = np.array(["RGB".index(letter) for letter in pattern]) if pattern else np.arange(3)
+    sites = seen.reshape(height, side, width, side, -1).swapaxes(1, 2).reshape(height, width, -1)
+    light = (sites - black) / (white - black)
+    rgb: Float64s = np.stack([light[..., colors == color].mean(axis=-1) for color in range(3)], axis=-1)
+    clipped: Bools = np.asarray((sites >= white).any(axis=-1))
+    return LinearImage(np.clip(rgb, 0, 1), clipped=clipped)
+
+
+def tagged_dng(pixels: Numbers, tags: dict[int, tuple[int, tuple[Any, ...]]] | None = None, **options: Any) -> bytes:
+    """A small DNG, RGGB unless its tags say otherwise: tag number to (type, values); no values leave a tag out."""
+    shown: dict[int, tuple[int, tuple[Any, ...]]] = {
+        33421: (SHORT, (2, 2)),
+        33422: (BYTE, (0, 1, 1, 2)),
+        50706: (BYTE, (1, 4, 0, 0)),
+        50707: (BYTE, (1, 1, 0, 0)),
+        50714: (LONG, (512,)),
+        50717: (LONG, (15871,)),
+        **(tags or {}),
+    }
+    extra = [
+        (code, kind, len(values) // (2 if kind in (RATIONAL, SRATIONAL) else 1), values, True)
+        if kind != 2
+        else (code, kind, 0, values[0], True)
+        for code, (kind, values) in sorted(shown.items())
+        if values
+    ]
+    buffer = io.BytesIO()
+    settings: dict[str, Any] = {"photometric": 32803, "rowsperstrip": len(pixels), **options}
+    tifffile.imwrite(buffer, pixels, subfiletype=0, software=False, metadata=None, extratags=extra, **settings)
+    return buffer.getvalue()
+
+
+def set_number(data: bytes, code: int, value: int, *, new_code: int | None = None) -> bytes:
+    """The same little-endian TIFF with one tag another number, and renamed where a code is given."""
+    whole = bytearray(data)
+    entry = next(place for place in range(10, len(data), 12) if data[place : place + 2] == struct.pack("<H", code))
+    whole[entry : entry + 12] = struct.pack("<HHII", code if new_code is None else new_code, LONG, 1, value)
+    return bytes(whole)
+
+
+def with_exif(data: bytes, time: str, placeholder: int) -> bytes:
+    """The same TIFF with an Exif directory that holds a time, its pointer in the place of another tag."""
+    start = len(data) + len(data) % 2
+    text = time.encode() + b"\0"
+    directory = struct.pack("<HHHIII", 1, 36867, 2, len(text), start + 18, 0)
+    return set_number(data, placeholder, start, new_code=34665).ljust(start, b"\0") + directory + text
+
+
+def damage(data: bytes, rng: np.random.Generator) -> bytes:
+    """A few bytes changed, most of them in the tags; or a piece cut out, doubled or zeroed."""
+    bad = bytearray(data)
+    head = min(len(bad), 1000)
+    kind = rng.integers(8)
+    if kind < 5:
+        for place in rng.integers(0, head if kind < 4 else len(bad), rng.integers(1, 5)):
+            bad[place] = rng.choice([0, 1, 2, 127, 128, 255, int(rng.integers(256))])
+    elif kind == 5:
+        place = int(rng.integers(0, head - 4)) // 4 * 4
+        bad[place : place + 4] = struct.pack("<I", rng.choice([0, 1, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, len(bad) - 1]))
+    else:
+        first, last = sorted(int(place) for place in rng.integers(0, len(bad), 2))
+        bad[first:last] = b"" if kind == 6 else bytes(last - first)
+    return bytes(bad)
+
+
+def fuzz(seed: int, count: int) -> None:
+    """Read damaged files; anything that is not an error of ours ends the process."""
+    rng = np.random.default_rng(seed)
+    raw = numbers(seed, 40, 62)
+    layouts = [Layout(), Layout(lossless_jpeg=True), Layout(""), Layout("GRBG", border=(3, 4, 1, 2), matrices=1)]
+    whole = [encode_dng(raw, camera(), layout) for layout in layouts]
+    read = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "damaged.dng"
+        for i in range(count):
+            path.write_bytes(damage(whole[i % len(whole)], rng))
+            try:
+                photograph = read_photograph(path)
+            except C5Error as error:
+                assert "\n" not in str(error)  # noqa: PT017
+            else:
+                read += 1
+                assert np.isfinite(photograph.image.rgb).all()
+    print(f"{read} of {count} were read")
+
+
+if __name__ == "__main__":
+    fuzz(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,246 @@
+"""White balances as other programs take them: a gray patch in colored light comes out gray.
+
+Tried on exiftool 12.57, RawTherapee 5.9 and darktable 4.2.1; `make programs` installs them. Without a program its tests
+are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
+
+from c5.calibration import Calibration
+from c5.color import Float64s, gains
+from c5.demo import VirtualCamera
+from c5.demo.dng import Layout, encode_dng
+from c5.sidecars import adobe, darktable, dng, rawtherapee
+from c5.spectra import black_body, daylight, read_spectra
+from c5.temperature import dng_temperature, rawtherapee_temperature
+
+SIZE = 320
+
+LIGHTS: dict[str, Callable[[], Float64s]] = {
+    "candle": lambda: black_body(2050),
+    "lamp": lambda: black_body(2856),
+    "fluorescent": lambda: next(iter(read_spectra("fluorescent").values())),
+    "late sun": lambda: daylight(4100),
+    "shade": lambda: daylight(9000),
+    "blue sky": lambda: daylight(20000),
+}
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A raw file of colored patches at the left and gray at the right, and the truth about it."""
+
+    path: Path
+    calibration: Calibration
+    illuminant: Float64s
+
+
+def take(folder: Path, seed: int, light: Float64s) -> Shot:
+    camera = VirtualCamera.random(np.random.default_rng(seed))
+    rng = np.random.default_rng(0)
+    white = camera.respond(light)
+    scene = np.full((SIZE, SIZE, 3), 0.25 * white / white.max())
+    scene[:, : SIZE // 2] *= np.kron(rng.uniform(0.2, 1, (4, 2, 3)), np.ones((SIZE // 4, SIZE // 4, 1)))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{camera.name}.dng"
+    path.write_bytes(encode_dng(camera.expose(scene, rng), camera, Layout()))
+    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    return Shot(path, calibration, camera.illuminant(light))
+
+
+def run(home: Path, *arguments: str | Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
+    command = [str(argument) for argument in arguments]
+    done = subprocess.run(command, env=environment | {"HOME": str(home)}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def off_gray(picture: Path) -> float:
+    """How far the channels of the gray patch are apart, as a part of green."""
+    pixels = tifffile.imread(picture).astype(np.float64)
+    height, width = pixels.shape[:2]
+    patch = pixels[height // 4 : height * 3 // 4, width * 6 // 10 : width * 9 // 10, :3].reshape(-1, 3).mean(axis=0)
+    assert 0.2 < patch[1] / 65535 < 0.9
+    return float(np.ptp(patch) / patch[1])
+
+
+def develop_rawtherapee(shot: Shot, home: Path) -> Path:
+    """With the sidecar beside the file, as when the folder is opened."""
+    out = shot.path.with_suffix(".tif")
+    run(home, "rawtherapee-cli", "-Y", "-o", out, "-s", "-b16", "-t", "-c", shot.path)
+    return out
+
+
+def develop_darktable(shot: Shot, home: Path, adaptation: str) -> Path:
+    out = shot.path.with_suffix(".tif")
+    out.unlink(missing_ok=True)
+    settings = {
+        "plugins/darkroom/chromatic-adaptation": adaptation,
+        "plugins/darkroom/workflow": "scene-referred",
+        "plugins/imageio/format/tiff/bpp": "16",
+        "write_sidecar_files": "never",
+    }
+    conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    core = ["--core", "--configdir", home / adaptation, "--library", ":memory:", "--disable-opencl", *conf]
+    run(home, "darktable-cli", shot.path, out, "--icc-type", "SRGB", *core)
+    return out
+
+
+needs_exiftool = pytest.mark.skipif(not shutil.which("exiftool"), reason="exiftool is not installed")
+needs_rawtherapee = pytest.mark.skipif(not shutil.which("rawtherapee-cli"), reason="RawTherapee is not installed")
+needs_darktable = pytest.mark.skipif(not shutil.which("darktable-cli"), reason="darktable is not installed")
+
+
+def tags(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(run(path.parent, "exiftool", "-j", "-n", "-G1", path))[0]
+    return found
+
+
+def complaints(path: Path) -> list[str]:
+    lines = run(path.parent, "exiftool", "-validate", "-warning", "-error", "-a", "-s3", path).splitlines()
+    return lines[1:]  # the first one counts them
+
+
+@needs_exiftool
+@pytest.mark.parametrize("existing", [None, LIGHTROOM, ELEMENTS])
+def test_exiftool_reads_our_xmp(tmp_path: Path, existing: bytes | None) -> None:
+    path = tmp_path / "a.xmp"
+    path.write_bytes(adobe.set_white_balance(existing, 3210, -12))
+    found = tags(path)
+    assert (found["XMP-crs:ColorTemperature"], found["XMP-crs:Tint"]) == (3210, -12)
+    assert found["XMP-crs:WhiteBalance"] == "Custom"
+    assert complaints(path) == []
+    path.write_bytes(darktable.set_multipliers(path.read_bytes(), [2, 1, 1.5]))
+    assert tags(path)["XMP-crs:ColorTemperature"] == 3210
+    assert complaints(path) == []
+
+
+@needs_exiftool
+@pytest.mark.parametrize("name", DNGS)
+def test_exiftool_finds_no_new_damage_in_our_dng(tmp_path: Path, name: str) -> None:
+    before, after = tmp_path / "before.dng", tmp_path / "after.dng"
+    before.write_bytes(DNGS[name][1])
+    after.write_bytes(dng.replace_neutral(DNGS[name][1], [0.4371, 1, 0.7619]))
+    neutral = [float(number) for number in str(tags(after)["IFD0:AsShotNeutral"]).split()]
+    np.testing.assert_allclose(neutral, [0.4371, 1, 0.7619], atol=1e-6)
+    assert "IFD0:AsShotWhiteXY" not in tags(after)
+    assert set(complaints(after)) <= set(complaints(before))
+    kept = {key for key in tags(before) if key.startswith(("IFD0:", "SubIFD:")) and "AsShot" not in key}
+    assert kept
+    assert all(tags(before)[key] == tags(after)[key] for key in kept)
+
+
+@needs_exiftool
+def test_a_rendered_dng_is_without_fault_before_and_after(tmp_path: Path) -> None:
+    shot = take(tmp_path, 0, black_body(2856))
+    assert complaints(shot.path) == []
+    shot.path.write_bytes(dng.replace_neutral(shot.path.read_bytes(), shot.illuminant))
+    assert complaints(shot.path) == []
+
+
+@needs_rawtherapee
+@pytest.mark.parametrize("light", LIGHTS)
+def test_rawtherapee_makes_gray_gray(tmp_path: Path, light: str) -> None:
+    shot = take(tmp_path, len(light), LIGHTS[light]())
+    assert off_gray(develop_rawtherapee(shot, tmp_path)) > 0.1 or light == "late sun"
+    balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
+    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.set_white_balance(None, *balance))
+    assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005
+
+
+@needs_rawtherapee
+def test_rawtherapee_makes_gray_gray_with_a_sidecar_of_its_own(tmp_path: Path) -> None:
+    shot = take(tmp_path, 5, black_body(2400))
+    own = tmp_path / "own.tif"
+    run(tmp_path, "rawtherapee-cli", "-Y", "-O", own, "-d", "-b16", "-t", "-c", shot.path)
+    (written,) = tmp_path.glob("own*.pp3")
+    existing = written.read_bytes()
+    assert existing.count(b"\n[") > 30
+    balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
+    made = rawtherapee.set_white_balance(existing, *balance)
+    assert [line for line in existing.splitlines() if line not in made.splitlines()] != []
+    rawtherapee.path_beside(shot.path).write_bytes(made)
+    assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.02
+
+
+@needs_darktable
+@pytest.mark.parametrize("adaptation", ["legacy", "modern"])
+@pytest.mark.parametrize("light", LIGHTS)
+def test_darktable_makes_gray_gray(tmp_path: Path, light: str, adaptation: str) -> None:
+    shot = take(tmp_path, len(light), LIGHTS[light]())
+    assert off_gray(develop_darktable(shot, tmp_path, adaptation)) > 0.1 or light == "late sun"
+    darktable.path_beside(shot.path).write_bytes(darktable.set_multipliers(None, gains(shot.illuminant)))
+    assert off_gray(develop_darktable(shot, tmp_path, adaptation)) < 0.005
+
+
+@needs_darktable
+@needs_exiftool
+@pytest.mark.parametrize("as_elements", [False, True])
+@pytest.mark.parametrize("adaptation", ["legacy", "modern"])
+def test_darktable_makes_gray_gray_with_a_sidecar_of_its_own(
+    tmp_path: Path, adaptation: str, as_elements: bool
+) -> None:
+    shot = take(tmp_path, 5, black_body(2400))
+    picture = develop_darktable(shot, tmp_path, adaptation)
+    existing = run(tmp_path, "exiftool", "-b", "-xmp", picture).encode()
+    assert (b"channelmixerrgb" in existing) == (adaptation == "modern")
+    if as_elements:  # as exiftool and others write it
+        existing = re.sub(
+            rb"<rdf:li\s+(darktable:num[^>]*)/>",
+            lambda item: (
+                b'<rdf:li rdf:parseType="Resource">'
+                + re.sub(rb'darktable:(\w+)="([^"]*)"', rb"<darktable:\1>\2</darktable:\1>", item[1])
+                + b"</rdf:li>"
+            ),
+            existing,
+        )
+    made = darktable.set_multipliers(existing, gains(shot.illuminant))
+    darktable.path_beside(shot.path).write_bytes(made)
+    picture = develop_darktable(shot, tmp_path, adaptation)
+    assert off_gray(picture) < 0.005
+    assert b"filmicrgb" in made  # the rest of the history is in force
+    darktable.path_beside(shot.path).unlink()
+
+
+@needs_darktable
+def test_darktable_would_adapt_twice_without_color_calibration_switched_off(tmp_path: Path) -> None:
+    shot = take(tmp_path, 5, black_body(2400))
+    made = darktable.set_multipliers(None, gains(shot.illuminant))
+    alone = re.sub(rb'<rdf:li[^>]*"channelmixerrgb"[^>]*/>', b"", made).replace(b'num="1"', b'num="0"')
+    darktable.path_beside(shot.path).write_bytes(alone.replace(b'history_end="2"', b'history_end="1"'))
+    assert off_gray(develop_darktable(shot, tmp_path, "modern")) > 0.02
+
+
+@needs_rawtherapee
+@needs_darktable
+@pytest.mark.parametrize("light", ["lamp", "shade"])
+def test_a_replaced_neutral_makes_gray_gray_in_both(tmp_path: Path, light: str) -> None:
+    shot = take(tmp_path, 7, LIGHTS[light]())
+    shot.path.write_bytes(dng.replace_neutral(shot.path.read_bytes(), shot.illuminant))
+    assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005
+    assert off_gray(develop_darktable(shot, tmp_path, "legacy")) < 0.005
+    # The modern workflow adapts colors in the light that it reads out of the tag, by way of the camera's one matrix.
+    assert off_gray(develop_darktable(shot, tmp_path, "modern")) < 0.05
+
+
+def test_the_temperatures_for_adobe_are_in_its_range() -> None:
+    camera = VirtualCamera.random(np.random.default_rng(5))
+    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    for light in LIGHTS.values():
+        kelvin, tint = dng_temperature(camera.illuminant(light()), calibration)
+        adobe.set_white_balance(None, round(kelvin), round(tint))

@@ -1,0 +1,392 @@
+"""Raw files: DNGs written here and unpacked by LibRaw come back as the light that went in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import dng_files
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+from dng_files import average_units, camera, numbers, set_number, tagged_dng, with_exif
+from laws import textured
+
+from c5.color import angular_error
+from c5.demo import LIGHTS, VirtualCamera, render_photo
+from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, write_dng
+from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
+from c5.image import shrink
+from c5.raw import RAW_SUFFIXES, Photograph, read_photograph
+from c5.spectra import daylight
+
+BAYER = ["RGGB", "BGGR", "GRBG", "GBRG"]
+
+
+def read(path: Path, data: bytes, **options: Any) -> Photograph:
+    path.write_bytes(data)
+    return read_photograph(path, **options)
+
+
+@pytest.mark.parametrize("pattern", [*BAYER, XTRANS, ""], ids=[*BAYER, "X-Trans", "linear"])
+@pytest.mark.parametrize("size", [(60, 96), (61, 97), (1300, 1701)])
+def test_a_file_comes_back_as_the_mean_of_its_photosites(tmp_path: Path, pattern: str, size: tuple[int, int]) -> None:
+    raw = numbers(1, *size)
+    photograph = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(pattern)))
+    expected = shrink(average_units(raw, pattern, 512, 15871))
+    assert photograph.size == size
+    assert photograph.image.rgb.shape == expected.rgb.shape
+    np.testing.assert_allclose(photograph.image.rgb, expected.rgb, atol=2e-6)
+    assert not photograph.image.clipped.any()
+
+
+@pytest.mark.parametrize("pattern", BAYER)
+def test_lossless_compression_changes_nothing(tmp_path: Path, pattern: str) -> None:
+    raw = numbers(2, 301, 420)
+    plain, small = (
+        read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(pattern, lossless_jpeg=each)))
+        for each in (False, True)
+    )
+    np.testing.assert_array_equal(plain.image.rgb, small.image.rgb)
+
+
+def test_a_scene_is_the_same_in_every_phase(tmp_path: Path) -> None:
+    raw = numbers(3, 200, 300, unit=2)
+    images = [read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(pattern))).image.rgb for pattern in BAYER]
+    for image in images:
+        np.testing.assert_array_equal(image, images[0])
+
+
+@pytest.mark.parametrize("pattern", [*BAYER, XTRANS, ""], ids=[*BAYER, "X-Trans", "linear"])
+@pytest.mark.parametrize("border", [(2, 4, 6, 2), (7, 3, 5, 9)])
+def test_masked_borders_are_no_part_of_the_picture(
+    tmp_path: Path, pattern: str, border: tuple[int, int, int, int]
+) -> None:
+    raw = numbers(4, 96, 120)
+    photograph = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(pattern, border=border)))
+    down, right = np.subtract((96, 120), photograph.size)  # LibRaw starts a Bayer mosaic at an even place
+    assert 0 <= min(down, right) <= max(down, right) <= 1
+    side = int(len(pattern) ** 0.5)
+    letters = np.array(list(pattern)).reshape(side, side)
+    moved = "".join(np.roll(letters, (-down, -right), (0, 1)).ravel())
+    expected = average_units(raw[down:, right:], moved, 512, 15871)
+    np.testing.assert_allclose(photograph.image.rgb, expected.rgb, atol=2e-6)
+
+
+@pytest.mark.parametrize("pattern", ["RGGB", XTRANS, ""], ids=["Bayer", "X-Trans", "linear"])
+def test_a_rendered_photograph_keeps_its_colors_and_its_light(tmp_path: Path, pattern: str) -> None:
+    rng = np.random.default_rng(5)
+    clean = replace(VirtualCamera.random(rng), shot_noise=0.0, read_noise=0.0)
+    photo = render_photo(clean, "street", LIGHTS["sun"](rng), rng, (768, 1152), chart=True)
+    photograph = read_photograph(write_dng(tmp_path / "a.dng", photo, clean, Layout(pattern)))
+    seen, truth = photograph.image, shrink(photo.image)
+    assert abs(seen.rgb.shape[1] / seen.rgb.shape[0] - 1.5) < 0.02
+    neutral = seen.rgb[seen.counts & (seen.rgb.min(axis=-1) > 0.05)].astype(np.float64)
+    assert (angular_error(neutral, photo.illuminant) < 1).mean() > 0.002  # the gray patches of the chart
+    assert angular_error(seen.rgb[seen.counts].mean(axis=0), truth.rgb[truth.counts].mean(axis=0)) < 1.5
+    if pattern != XTRANS:  # at the same size, pixel by pixel
+        both = seen.counts & truth.counts
+        assert np.median(angular_error(seen.rgb[both].astype(np.float64), truth.rgb[both])) < 0.5
+
+
+@pytest.mark.parametrize("pattern", ["RGGB", XTRANS, ""], ids=["Bayer", "X-Trans", "linear"])
+@pytest.mark.parametrize("full", [0, 0.3, 0.5, 0.6, 1])
+def test_clipped_units_do_not_count_and_too_many_are_flagged(tmp_path: Path, pattern: str, full: float) -> None:
+    rng = np.random.default_rng(6)
+    side = max(1, int(len(pattern) ** 0.5))
+    height, width = 256 * 4, 384 * 4  # units, four each way in a working pixel
+    raw = np.full((height, width, 3), [3000, 6000, 4500], np.uint16)
+    clipped = rng.permuted(np.tile(np.arange(16) < full * 16, (256 * 384, 1)), axis=1)
+    where = clipped.reshape(256, 384, 4, 4).swapaxes(1, 2).reshape(height, width)
+    raw[where] = [9000, 15871, 12000]
+    raw = raw.repeat(side, axis=0).repeat(side, axis=1)
+    image = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(pattern))).image
+    assert image.rgb.shape == (256, 384, 3)
+    if full <= 0.5:
+        assert not image.clipped.any()
+        expected = (np.array([3000, 6000, 4500]) - 512) / (15871 - 512)
+        np.testing.assert_allclose(image.rgb, np.broadcast_to(expected, image.rgb.shape), atol=1e-6)
+    else:
+        assert image.clipped.all()
+        assert not image.counts.any()
+
+
+def test_clipping_agrees_with_shrink_where_cells_are_fractions(tmp_path: Path) -> None:
+    raw = numbers(7, 1300, 1701)
+    raw[300:700, 500:900, 1] = 16000  # beyond the white level
+    seen = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout())).image
+    expected = shrink(average_units(raw, "RGGB", 512, 15871))
+    np.testing.assert_array_equal(seen.clipped, expected.clipped)
+    np.testing.assert_allclose(seen.rgb[seen.counts], expected.rgb[seen.counts], atol=1e-4)
+    assert 0.05 < seen.clipped.mean() < 0.1
+
+
+@pytest.mark.parametrize(("black", "white"), [(0, 4095), (64, 1023), (2047, 65535), (0, 65535)])
+def test_levels_of_any_sensor(tmp_path: Path, black: int, white: int) -> None:
+    raw = numbers(8, 1300, 1700, black=black, white=white)
+    image = read(tmp_path / "a.dng", encode_dng(raw, camera(black, white), Layout())).image
+    np.testing.assert_allclose(image.rgb, shrink(average_units(raw, "RGGB", black, white)).rgb, atol=2e-6)
+
+
+def test_each_place_of_the_mosaic_has_its_black_level(tmp_path: Path) -> None:
+    levels = np.array([[500, 520], [540, 560]])
+    pixels = np.tile(levels, (32, 32)) + np.tile([[1000, 2000], [2000, 3000]], (32, 32))
+    tags = {50713: (SHORT, (2, 2)), 50714: (LONG, tuple(levels.ravel().tolist()))}
+    image = read(tmp_path / "a.dng", tagged_dng(pixels.astype(np.uint16), tags)).image
+    scaled = np.array([1000, 2000, 3000]) / (15871 - 560)
+    np.testing.assert_allclose(image.rgb, np.broadcast_to(scaled, image.rgb.shape), atol=1e-6)
+
+
+def test_a_second_green_without_a_black_level_has_that_of_the_first(tmp_path: Path) -> None:
+    pixels = np.tile([[1512, 2512], [2512, 3512]], (32, 32)).astype(np.uint16)
+    tags = {50713: (SHORT, (2, 2)), 50714: (LONG, (512, 512, 0, 512))}
+    image = read(tmp_path / "a.dng", tagged_dng(pixels, tags)).image
+    np.testing.assert_allclose(image.rgb[0, 0], np.array([1000, 2000, 3000]) / (15871 - 512), atol=1e-6)
+
+
+def test_levels_that_are_given_replace_those_of_the_file(tmp_path: Path) -> None:
+    raw = numbers(9, 60, 80)
+    image = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout()), black=600, white=15000).image
+    np.testing.assert_allclose(image.rgb, average_units(raw, "RGGB", 600, 15000).rgb, atol=2e-6)
+    with pytest.raises(ImageError, match=r"a\.dng: the black level 16000 must lie below"):
+        read_photograph(tmp_path / "a.dng", black=16000)
+
+
+def test_a_linearisation_table_is_applied(tmp_path: Path) -> None:
+    table = np.minimum(np.arange(256) ** 2 // 4, 15871)
+    codes = np.random.default_rng(1).integers(60, 200, (40, 60)).astype(np.uint16)
+    tags = {50712: (SHORT, tuple(table.tolist()))}
+    image = read(tmp_path / "a.dng", tagged_dng(codes, tags)).image
+    values = (table[codes] - 512) / (15871 - 512)
+    np.testing.assert_allclose(image.rgb[..., 0], values[::2, ::2], atol=1e-6)
+
+
+def test_what_the_camera_wrote(tmp_path: Path) -> None:
+    shot = replace(VirtualCamera.random(np.random.default_rng(2)), name="Virtual 1234")
+    layout = Layout(time=datetime(2023, 3, 26, 2, 30, 15))  # a time that clocks of Europe skipped
+    photograph = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), shot, layout))
+    assert photograph.image.camera == "Virtual 1234"
+    assert photograph.image.source == str(tmp_path / "a.dng")
+    assert photograph.time == layout.time
+    assert photograph.orientation == 1
+    assert photograph.as_shot is not None
+    assert angular_error(photograph.as_shot, shot.illuminant(daylight(5500))) < 0.01
+    assert np.linalg.norm(photograph.as_shot) == pytest.approx(1)
+    assert photograph.calibration is not None
+    assert photograph.calibration.name == "Virtual 1234"
+    assert (photograph.calibration.kelvin_a, photograph.calibration.kelvin_d65) == (2856, 6504)
+    np.testing.assert_allclose(photograph.calibration.matrix_a, shot.color_matrix(2856), atol=1e-6)
+    np.testing.assert_allclose(photograph.calibration.matrix_d65, shot.color_matrix(6504), atol=1e-6)
+
+
+def test_one_matrix_is_both(tmp_path: Path) -> None:
+    calibration = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), camera(), Layout(matrices=1))).calibration
+    assert calibration is not None
+    np.testing.assert_allclose(calibration.matrix_a, camera().color_matrix(6504), atol=1e-6)
+    np.testing.assert_array_equal(calibration.matrix_a, calibration.matrix_d65)
+
+
+def test_the_matrices_of_a_file_come_before_those_that_libraw_knows(tmp_path: Path) -> None:
+    known = VirtualCamera.nikon_d5100()
+    calibration = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), known, Layout())).calibration
+    assert calibration is not None
+    np.testing.assert_allclose(calibration.matrix_d65, known.color_matrix(6504), atol=1e-6)
+    names = {271: (ASCII, ("NIKON CORPORATION",)), 272: (ASCII, ("NIKON D5100",))}
+    table = read(tmp_path / "a.dng", tagged_dng(numbers(1, 60, 80)[..., 0], names)).calibration
+    assert table is not None
+    assert table.name == "Nikon D5100"
+    assert table.matrix_d65[0, 0] == pytest.approx(0.8198)
+    np.testing.assert_array_equal(table.matrix_a, table.matrix_d65)
+
+
+def matrix_tags(warm: int, cold: int) -> dict[int, tuple[int, tuple[int, ...]]]:
+    """The cold matrix first, as some files have it; all red doubled by the balance of the analog gains."""
+    first, second = (np.rint(camera().color_matrix(kelvin) * 10000).astype(int).ravel() for kelvin in (6504, 2856))
+    return {
+        50721: (SRATIONAL, tuple(int(part) for value in first for part in (value, 10000))),
+        50722: (SRATIONAL, tuple(int(part) for value in second for part in (value, 10000))),
+        50778: (SHORT, (cold,)),
+        50779: (SHORT, (warm,)),
+        50727: (RATIONAL, (2, 1, 1, 1, 1, 1)),
+    }
+
+
+def test_matrices_are_ordered_by_their_lights_and_scaled_by_the_analog_balance(tmp_path: Path) -> None:
+    data = tagged_dng(numbers(1, 60, 80)[..., 0], matrix_tags(warm=24, cold=23))
+    calibration = read(tmp_path / "a.dng", data).calibration
+    assert calibration is not None
+    assert (calibration.kelvin_a, calibration.kelvin_d65) == (3200, 5000)
+    np.testing.assert_allclose(
+        calibration.matrix_a / camera().color_matrix(2856), [[2] * 3, [1] * 3, [1] * 3], rtol=0.01
+    )
+
+
+def test_a_white_balance_given_as_a_chromaticity(tmp_path: Path) -> None:
+    tags = matrix_tags(17, 21) | {50727: (RATIONAL, ()), 50729: (RATIONAL, (31271, 100000, 32902, 100000))}
+    as_shot = read(tmp_path / "a.dng", tagged_dng(numbers(1, 60, 80)[..., 0], tags)).as_shot
+    assert as_shot is not None
+    assert angular_error(as_shot, camera().illuminant(daylight(6504))) < 1
+
+
+def test_a_file_that_says_nothing(tmp_path: Path) -> None:
+    photograph = read(tmp_path / "a.dng", tagged_dng(numbers(1, 60, 80)[..., 0]))
+    assert photograph.image.camera is None
+    assert photograph.time is None
+    assert photograph.as_shot is None
+    assert photograph.calibration is None
+    assert photograph.orientation == 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_is_told_and_not_applied(tmp_path: Path, orientation: int) -> None:
+    raw = numbers(1, 60, 80)
+    photograph = read(tmp_path / "a.dng", encode_dng(raw, camera(), Layout(orientation=orientation)))
+    assert photograph.orientation == orientation
+    assert photograph.size == (60, 80)
+    np.testing.assert_allclose(photograph.image.rgb, average_units(raw, "RGGB", 512, 15871).rgb, atol=2e-6)
+
+
+def test_the_time_of_the_exif_directory_comes_first(tmp_path: Path) -> None:
+    tags = {34666: (LONG, (0,)), 36867: (ASCII, ("2001:01:01 00:00:00",))}
+    data = tagged_dng(numbers(1, 60, 80)[..., 0], tags)
+    photograph = read(tmp_path / "a.dng", with_exif(data, "2019:08:07 06:05:04", placeholder=34666))
+    assert photograph.time == datetime(2019, 8, 7, 6, 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "model", "name"),
+    [
+        ("NIKON CORPORATION", "NIKON D5200", "Nikon D5200"),
+        ("Canon", "Canon EOS 5D", "Canon EOS 5D"),
+        ("SONY", "SLT-A57", "Sony SLT-A57"),
+        ("OLYMPUS IMAGING CORP.  ", "E-PL6            ", "Olympus E-PL6"),
+        ("LEICA CAMERA AG", "LEICA M (Typ 240)", "Leica M (Typ 240)"),
+        ("samsung", "NX2000", "Samsung NX2000"),
+        ("LG Electronics", "LG-H815", "LG-H815"),
+        ("DJI", "FC6310", "DJI FC6310"),
+        ("Lab", "Lab", "Lab"),
+    ],
+)
+def test_a_camera_is_called_by_its_make_once(tmp_path: Path, make: str, model: str, name: str) -> None:
+    data = tagged_dng(numbers(1, 60, 80)[..., 0], {271: (ASCII, (make,)), 272: (ASCII, (model,))})
+    assert read(tmp_path / "a.dng", data).image.camera == name
+
+
+def test_content_decides_what_is_raw(tmp_path: Path) -> None:
+    raw = numbers(1, 60, 80)
+    half = average_units(raw, "RGGB", 512, 15871).rgb
+    for name in ("a.tif", "a.NEF", "a"):
+        np.testing.assert_allclose(
+            read(tmp_path / name, encode_dng(raw, camera(), Layout())).image.rgb, half, atol=2e-6
+        )
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.dng", "a.nef"])
+def test_a_linear_tiff_is_read_as_one_whatever_its_name(tmp_path: Path, name: str) -> None:
+    pixels = (textured(1, 40, 60) * 65535).astype(np.uint16)
+    tifffile.imwrite(tmp_path / name, pixels, photometric="rgb")
+    photograph = read_photograph(tmp_path / name)
+    np.testing.assert_array_equal(np.rint(photograph.image.rgb * 65535).astype(np.uint16), pixels)
+    assert photograph.size == (40, 60)
+    assert photograph.calibration is None
+    assert photograph.as_shot is None
+    assert photograph.time is None
+
+
+def test_other_images_are_read_as_ever(tmp_path: Path) -> None:
+    pixels = (textured(1, 400, 600) * 65535).astype(np.uint16)
+    np.save(tmp_path / "a.npy", pixels)
+    (tmp_path / "a.dng").write_bytes(imagecodecs.png_encode(pixels))
+    for name in ("a.npy", "a.dng"):
+        photograph = read_photograph(tmp_path / name, black=100, white=60000)
+        assert photograph.size == (400, 600)
+        expected = shrink(np.clip((pixels.astype(np.float32) - 100) / 59900, 0, 1))
+        np.testing.assert_allclose(photograph.image.rgb, expected.rgb, atol=1e-6)
+    (tmp_path / "b.png").write_bytes(imagecodecs.png_encode(np.full((8, 8, 3), 188, np.uint8)))
+    with pytest.raises(NotLinearError):
+        read_photograph(tmp_path / "b.png")
+    np.testing.assert_allclose(read_photograph(tmp_path / "b.png", assume_srgb=True).image.rgb, 0.5, atol=0.01)
+    with pytest.raises(NotLinearError, match="raw"):
+        read(tmp_path / "c.dng", encode_dng(numbers(1, 60, 80), camera(), Layout()), assume_srgb=True)
+
+
+def test_sensors_without_three_colors_are_refused_with_the_reason(tmp_path: Path) -> None:
+    pixels = numbers(1, 60, 80)[..., 0]
+    gray = tagged_dng(pixels, {33421: (SHORT, ()), 33422: (BYTE, ())}, photometric=1)
+    with pytest.raises(ImageError, match=r"a\.dng: a monochrome sensor"):
+        read(tmp_path / "a.dng", set_number(gray, 262, 34892))
+    complementary = tagged_dng(pixels, {33422: (BYTE, (3, 4, 1, 5)), 50710: (BYTE, (3, 4, 1, 5))})
+    with pytest.raises((ImageError, ReadError), match=r"a\.dng: "):
+        read(tmp_path / "a.dng", complementary)
+    with pytest.raises(ReadError, match="Foveon"):
+        read(tmp_path / "a.x3f", b"FOVb" + bytes(5000))
+
+
+@pytest.mark.parametrize("suffix", sorted(RAW_SUFFIXES))
+def test_foreign_bytes_under_the_name_of_a_raw_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    rng = np.random.default_rng(0)
+    starts = [b"", b"II*\0\x08\0\0\0", b"MM\0*\0\0\0\x08", b"IIRO\x08\0\0\0", b"IIU\0\x18\0\0\0", b"FUJIFILMCCD-RAW "]
+    for start in [*starts, b"\0\0\0\x18ftypcrx ", b"II*\0\x10\0\0\0CR\x02\0"]:
+        with pytest.raises((ReadError, ImageError), match=f"a{suffix}: "):
+            read(path, start + rng.bytes(20000))
+    with pytest.raises(ReadError, match="empty"):
+        read(path, b"")
+    with pytest.raises(ReadError, match="not an image"):
+        read(path, b"hello, I am no photograph")
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="no such file"):
+        read_photograph(tmp_path / "none.dng")
+    (tmp_path / "a.dng").mkdir()
+    with pytest.raises(ReadError, match="folder"):
+        read_photograph(tmp_path / "a.dng")
+
+
+@pytest.mark.parametrize(
+    "layout", [Layout(), Layout(lossless_jpeg=True), Layout("")], ids=["plain", "lossless", "linear"]
+)
+def test_a_file_cut_anywhere_is_an_error_of_ours(tmp_path: Path, layout: Layout) -> None:
+    data = encode_dng(numbers(1, 120, 160), camera(), layout)
+    for keep in np.linspace(1, len(data) - 8, 40).astype(int):
+        with pytest.raises((ReadError, ImageError), match=r"a\.dng: "):
+            read(tmp_path / "a.dng", data[:keep])
+
+
+def test_a_size_that_cannot_be_is_refused_before_unpacking(tmp_path: Path) -> None:
+    data = encode_dng(numbers(1, 60, 80), camera(), Layout())
+    with pytest.raises(ReadError, match=r"a\.dng: claims to hold 6000x6000 pixels"):
+        read(tmp_path / "a.dng", set_number(set_number(data, 256, 6000), 257, 6000))
+
+
+def test_a_picture_smaller_than_the_pattern(tmp_path: Path) -> None:
+    with pytest.raises((ReadError, ImageError), match=r"a\.dng: "):
+        read(tmp_path / "a.dng", tagged_dng(numbers(1, 1, 1)[..., 0]))
+
+
+def test_layouts_that_cannot_be_are_refused() -> None:
+    for wrong in (
+        {"pattern": "RGB"},
+        {"pattern": "RRRR"},
+        {"matrices": 3},
+        {"orientation": 9},
+        {"border": (-1, 0, 0, 0)},
+    ):
+        with pytest.raises(ParameterError):
+            Layout(**wrong)
+    with pytest.raises(ParameterError, match="mosaics"):
+        Layout("", lossless_jpeg=True)
+
+
+def test_thousands_of_damaged_files_are_errors_of_ours_or_pictures() -> None:
+    """In a process of its own: a crash or a hang of the decoder is found, and named by the seed."""
+    script = Path(dng_files.__file__)
+    done = subprocess.run([sys.executable, str(script), "0", "4000"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "of 4000 were read" in done.stdout

@@ -1,0 +1,197 @@
+"""Laws of temperatures and tints: known lights, and everything there and back again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import seeds
+
+from c5.calibration import Calibration
+from c5.color import angular_error
+from c5.demo import VirtualCamera
+from c5.errors import C5Error, ParameterError
+from c5.spectra import black_body, daylight, xyz
+from c5.temperature import (
+    _RT_BLACK_BODY,
+    _RT_DAYLIGHT,
+    dng_neutral,
+    dng_temperature,
+    neutral_to_xy,
+    rawtherapee_neutral,
+    rawtherapee_temperature,
+    temperature_to_xy,
+    xy_to_neutral,
+    xy_to_temperature,
+)
+
+kelvins = st.floats(2000, 25000)
+tints = st.floats(-150, 150)
+
+
+def calibrated(camera: VirtualCamera) -> Calibration:
+    return Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+
+
+def random_calibration(seed: int) -> Calibration:
+    return calibrated(VirtualCamera.random(np.random.default_rng(seed % 50)))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "kelvin", "tint"),
+    # CIE standard illuminants. The tints are those that Camera Raw shows for its presets, 5500 K +10 and 2850 K 0.
+    [
+        (0.44758, 0.40745, 2856, 0),
+        (0.31272, 0.32903, 6504, 10),
+        (0.34567, 0.35850, 5001, 10),
+        (0.33242, 0.34743, 5503, 10),
+        (0.29902, 0.31485, 7504, 10),
+    ],
+)
+def test_standard_illuminants_have_their_temperatures(x: float, y: float, kelvin: float, tint: float) -> None:
+    found = xy_to_temperature((x, y))
+    assert found.kelvin == pytest.approx(kelvin, abs=3)
+    assert found.tint == pytest.approx(tint, abs=1)
+
+
+@given(kelvin=st.floats(2000, 20000))
+def test_black_bodies_have_no_tint(kelvin: float) -> None:
+    white = xyz(black_body(kelvin))
+    found = xy_to_temperature(white[:2] / white.sum())
+    assert found.kelvin == pytest.approx(kelvin, rel=0.01)
+    assert abs(found.tint) < 2.5
+
+
+@given(kelvin=st.floats(4000, 20000))
+def test_daylight_is_a_little_greener_than_black_bodies(kelvin: float) -> None:
+    white = xyz(daylight(kelvin))
+    found = xy_to_temperature(white[:2] / white.sum())
+    assert found.kelvin == pytest.approx(kelvin, rel=0.01)
+    assert 2 < found.tint < 15
+
+
+@given(kelvin=kelvins, tint=tints)
+def test_temperature_and_tint_are_found_again_to_the_digit_that_is_shown(kelvin: float, tint: float) -> None:
+    found = xy_to_temperature(temperature_to_xy(kelvin, tint))
+    assert found.kelvin == pytest.approx(kelvin, abs=0.5)
+    assert found.tint == pytest.approx(tint, abs=0.005)
+
+
+def test_whole_numbers_survive_any_number_of_programs() -> None:
+    rng = np.random.default_rng(0)
+    for kelvin, tint in zip(rng.integers(2000, 25001, 300), rng.integers(-150, 151, 300), strict=True):
+        found = xy_to_temperature(temperature_to_xy(float(kelvin), float(tint)))
+        assert (round(found.kelvin), round(found.tint)) == (kelvin, tint)
+
+
+@given(kelvin=kelvins, tint=st.floats(-140, 140))
+def test_a_larger_tint_is_a_greener_light(kelvin: float, tint: float) -> None:
+    (x, y), (x_more, y_more) = temperature_to_xy(kelvin, tint), temperature_to_xy(kelvin, tint + 10)
+    assert y_more / (1 - y_more) > y / (1 - y)
+    assert (x, y) != (x_more, y_more)
+
+
+def test_the_ends_of_the_lines_are_named() -> None:
+    assert xy_to_temperature((0.57, 0.40)).kelvin == pytest.approx(1e6 / 600, rel=0.01)
+    assert xy_to_temperature((0.24, 0.235)).kelvin <= 1e5
+    for kelvin, tint in ((1600, 0), (1e6, 0), (np.nan, 0), (5000, np.inf)):
+        with pytest.raises(ParameterError, match="1667 to 100000 K"):
+            temperature_to_xy(kelvin, tint)
+    for xy in ((1.2, 0.8), (0, 0.3), (0.3, np.nan), (0.3,), (0.3, 0.3, 0.3)):
+        with pytest.raises(ParameterError, match="chromaticity"):
+            xy_to_temperature(xy)
+
+
+@given(seed=seeds, kelvin=st.floats(2500, 20000), tint=st.floats(-40, 60))
+def test_neutrals_are_found_again_through_the_matrices(seed: int, kelvin: float, tint: float) -> None:
+    calibration = random_calibration(seed)
+    neutral = dng_neutral(kelvin, tint, calibration)
+    assert np.linalg.norm(neutral) == pytest.approx(1)
+    found = dng_temperature(3.7 * neutral, calibration)
+    assert found.kelvin == pytest.approx(kelvin, rel=1e-3)
+    assert found.tint == pytest.approx(tint, abs=0.1)
+    assert angular_error(dng_neutral(*found, calibration), neutral) < 2e-3
+    np.testing.assert_allclose(xy_to_neutral(neutral_to_xy(neutral, calibration), calibration), neutral, rtol=1e-7)
+
+
+@given(seed=seeds)
+def test_at_the_lights_of_calibration_the_temperature_is_theirs(seed: int) -> None:
+    camera = VirtualCamera.random(np.random.default_rng(seed % 50))
+    calibration = calibrated(camera)
+    warm = dng_temperature(camera.illuminant(black_body(2856)), calibration)
+    cold = dng_temperature(camera.illuminant(daylight(6504)), calibration)
+    np.testing.assert_allclose(warm.kelvin, 2856, atol=3)
+    np.testing.assert_allclose(warm.tint, 0, atol=0.5)
+    np.testing.assert_allclose(cold.kelvin, 6504, atol=3)
+    np.testing.assert_allclose(cold.tint, 10, atol=0.5)
+
+
+def test_between_the_lights_of_calibration_it_is_near() -> None:
+    camera = VirtualCamera.nikon_d5100()
+    for kelvin in (4200, 5000, 5500):
+        found = dng_temperature(camera.illuminant(daylight(kelvin)), calibrated(camera))
+        assert found.kelvin == pytest.approx(kelvin, rel=0.02)
+        assert found.tint == pytest.approx(9, abs=8)
+
+
+@given(seed=seeds, kelvin=st.integers(2200, 40000), green=st.floats(0.7, 1.5))
+def test_rawtherapee_has_numbers_for_every_light(seed: int, kelvin: int, green: float) -> None:
+    calibration = random_calibration(seed)
+    neutral = rawtherapee_neutral(kelvin, green, calibration)
+    found = rawtherapee_temperature(neutral, calibration)
+    assert rawtherapee_neutral(*found, calibration) / neutral == pytest.approx(np.ones(3), rel=1e-3)
+    if kelvin < 3700 or kelvin > 4300:  # black bodies and daylight overlap between
+        assert found.kelvin == kelvin
+        assert found.green == pytest.approx(green, rel=1e-3)
+
+
+def test_more_green_in_rawtherapee_takes_more_green_out() -> None:
+    calibration = random_calibration(1)
+    # Green divides the green of the light, so that less of it is left to be taken out of the picture.
+    plain, more = rawtherapee_neutral(5000, 1.0, calibration), rawtherapee_neutral(5000, 1.2, calibration)
+    assert more[1] / more[0] < plain[1] / plain[0]
+
+
+def test_the_sums_of_rawtherapee_are_those_of_an_observer_without_560_nm() -> None:
+    colour = pytest.importorskip("colour")
+    shape = colour.SpectralShape(360, 830, 5)
+    observer = colour.MSDS_CMFS["CIE 1964 10 Degree Standard Observer"].copy().align(shape)
+    kept = observer.values[observer.domain != 560]  # what follows the gap stands 5 nm too early
+    table = np.zeros((97, 3))
+    table[2 : 2 + len(kept)] = kept
+    basis = colour.colorimetry.SDS_BASIS_FUNCTIONS_CIE_ILLUMINANT_D_SERIES
+    wide = colour.SpectralShape(350, 830, 5)
+    sums = np.stack([basis[name].copy().align(wide).values for name in ("S0", "S1", "S2")]) @ table
+    np.testing.assert_allclose(_RT_DAYLIGHT, sums / sums[0, 1], atol=1e-6)
+    metres = np.arange(350, 831, 5) * 1e-9
+    for kelvin in (1500, 2000, 2856, 4000):
+        x, y, z = (metres**-5.0 / np.expm1(1.438786e-2 / (metres * kelvin))) @ table
+        logs = [np.polyval(row, 1000 / kelvin) for row in _RT_BLACK_BODY]
+        np.testing.assert_allclose(logs, np.log([x / y, z / y]), atol=5e-5)
+
+
+@given(rgb=st.tuples(*[st.floats(1e-4, 1)] * 3), seed=seeds)
+def test_any_illuminant_has_numbers_or_an_error_that_says_why(rgb: tuple[float, float, float], seed: int) -> None:
+    calibration = random_calibration(seed)
+    refused = []
+    for ask in (dng_temperature, rawtherapee_temperature):
+        try:
+            assert np.isfinite(ask(rgb, calibration)).all()
+        except C5Error as error:
+            refused.append(str(error))
+    assert all("\n" not in message for message in refused)
+
+
+def test_impossible_lights_are_refused() -> None:
+    calibration = random_calibration(0)
+    with pytest.raises(ParameterError, match="no light gives this illuminant"):
+        dng_temperature((0.01, 0.01, 1), calibration)
+    with pytest.raises(ParameterError, match="negative channel"):
+        xy_to_neutral((0.70, 0.50), calibration)
+    with pytest.raises(ParameterError, match="below 1500 or above 60000 K"):
+        rawtherapee_temperature((0.05, 0.05, 1), calibration)
+    with pytest.raises(ParameterError, match="1500 to 60000 K"):
+        rawtherapee_neutral(1000, 1, calibration)
+    with pytest.raises(ParameterError, match="illuminant"):
+        dng_temperature((0, 1, 1), calibration)
