@@ -1,10 +1,11 @@
 # make demo   render a camera roll, estimate its lights, write pictures of the result
 # make test   everything that must hold: lint, types, tests
+# make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint benchmark clean
+.PHONY: demo test lint benchmark programs clean
 
 demo: .venv/runtime
 	$(BIN)/c5 demo --out demo
@@ -22,6 +23,11 @@ lint: .venv/development
 benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/training.py
+
+programs: .venv/development
+	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \
+	    libimage-exiftool-perl rawtherapee darktable
+	$(BIN)/python -m pytest tests/test_programs.py
 
 .venv/bin/python:
 	@echo "== creating .venv"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from c5.color import Bools, Float64s
 from c5.demo import VirtualCamera
-from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, encode_dng, mosaic
+from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, Tag, encode_dng, mosaic
 from c5.errors import C5Error
 from c5.image import LinearImage
 from c5.raw import read_photograph
@@ -73,6 +73,21 @@ def tagged_dng(pixels: Numbers, tags: dict[int, tuple[int, tuple[Any, ...]]] | N
     buffer = io.BytesIO()
     settings: dict[str, Any] = {"photometric": 32803, "rowsperstrip": len(pixels), **options}
     tifffile.imwrite(buffer, pixels, subfiletype=0, software=False, metadata=None, extratags=extra, **settings)
+    return buffer.getvalue()
+
+
+def after_preview(pixels: Numbers, byteorder: str = "<") -> bytes:
+    """A DNG as cameras write them: the first directory has a preview and the camera, one below it the mosaic."""
+    extra: list[Tag] = [(271, 2, 0, "Test", True), (272, 2, 0, "Camera", True), (50706, BYTE, 4, (1, 4, 0, 0), True)]
+    extra += [(50728, RATIONAL, 3, (1, 2, 1, 1, 3, 4), True)]
+    sensor: list[Tag] = [(33421, SHORT, 2, (2, 2), True), (33422, BYTE, 4, (0, 1, 1, 2), True)]
+    sensor += [(50714, LONG, 1, 512, True), (50717, LONG, 1, 15871, True)]
+    settings: dict[str, Any] = {"metadata": None, "software": False}
+    buffer = io.BytesIO()
+    with tifffile.TiffWriter(buffer, byteorder=byteorder) as tiff:
+        preview = np.full((30, 40, 3), 99, np.uint8)
+        tiff.write(preview, photometric="rgb", subfiletype=1, subifds=1, extratags=extra, **settings)
+        tiff.write(pixels, photometric=32803, subfiletype=0, rowsperstrip=len(pixels), extratags=sensor, **settings)
     return buffer.getvalue()
 
 

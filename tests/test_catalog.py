@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -34,30 +33,27 @@ from c5.estimator import Model, load_model
 from c5.histogram import Grid, histogram, vividness
 from c5.image import LinearImage
 from c5.model_file import ModelFile
+from c5.raw import Photograph
 from c5.readers import read_image
 
 ticks = count(1)
 
 
-@dataclass(frozen=True)
-class Shot:
-    image: LinearImage
-    time: datetime | None
-
-
-def read_shot(path: Path) -> Shot:
+def read_shot(path: Path) -> Photograph:
     """A photograph whose first pixel says which of three cameras took it, and when."""
     rgb = read_image(path).rgb
     camera, day = int(rgb[0, 0, 0] * 1e4) % 3, int(rgb[0, 0, 1] * 1e4)
-    return Shot(LinearImage(rgb, camera=f"camera {camera}"), datetime(2024, 1, 1) + timedelta(days=day))
+    return Photograph(
+        LinearImage(rgb, camera=f"camera {camera}"), rgb.shape[:2], datetime(2024, 1, 1) + timedelta(days=day)
+    )
 
 
-def refuse(path: Path) -> Shot:
+def refuse(path: Path) -> Photograph:
     raise AssertionError(f"{path} was opened")
 
 
-def of_camera(name: str | None) -> Callable[[Path], Shot]:
-    return lambda path: Shot(LinearImage(read_image(path).rgb, camera=name), None)
+def of_camera(name: str | None) -> Callable[[Path], Photograph]:
+    return lambda path: Photograph(LinearImage(read_image(path).rgb, camera=name), (0, 0))
 
 
 def save(path: Path, seed: int) -> Path:
@@ -167,7 +163,7 @@ def test_changed_moved_copied_and_deleted_files_are_told_apart(catalog: Catalog,
     save(photos / "fresh.npy", 101)
     opened: list[str] = []
 
-    def read(path: Path) -> Shot:
+    def read(path: Path) -> Photograph:
         opened.append(path.name)
         return read_shot(path)
 
@@ -261,7 +257,7 @@ def test_a_failing_file_is_recorded_and_not_tried_again_until_it_changes(catalog
 
 
 def test_a_disk_that_fails_is_not_held_against_its_files(catalog: Catalog, photos: Path) -> None:
-    def read(path: Path) -> Shot:
+    def read(path: Path) -> Photograph:
         path.rename(path.with_suffix(".away"))
         raise ReadError(f"{path}: cannot be opened")
 
@@ -458,8 +454,10 @@ def test_recent_is_by_capture_time_and_vivid_by_chroma(catalog: Catalog, tmp_pat
     times = {path: datetime(2024, 1, 1) + timedelta(hours=(7 * i) % 40) for i, path in enumerate(paths)}
     timeless = paths[3]
 
-    def read(path: Path) -> Shot:
-        return Shot(LinearImage(read_image(path).rgb, camera="c"), None if path == timeless else times[path])
+    def read(path: Path) -> Photograph:
+        return Photograph(
+            LinearImage(read_image(path).rgb, camera="c"), (0, 0), None if path == timeless else times[path]
+        )
 
     catalog.add([tmp_path], read=read)
     rng = np.random.default_rng(0)
@@ -558,7 +556,7 @@ def test_a_model_on_another_grid_reads_the_photographs(catalog: Catalog, photos:
     catalog.add([photos], read=of_camera("c"))
     opened: list[Path] = []
 
-    def read(path: Path) -> Shot:
+    def read(path: Path) -> Photograph:
         opened.append(path)
         return read_shot(path)
 

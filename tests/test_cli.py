@@ -16,6 +16,7 @@ from laws import textured
 from PIL import Image
 
 from c5.classical import METHODS
+from c5.raw import read_photograph
 
 
 def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -39,9 +40,9 @@ def test_help_and_version() -> None:
 
 
 def test_demo_writes_a_roll_its_truth_and_a_sheet(demo: Path) -> None:
-    files = sorted((demo / "roll").glob("*.png"))
+    files = sorted((demo / "roll").glob("*.dng"))
     assert len(files) == 6
-    assert imagecodecs.imread(files[0]).dtype == np.uint16
+    assert read_photograph(files[0]).image.camera == (demo / "roll" / "manifest.csv").read_text().split(",")[5]
     assert len((demo / "roll" / "manifest.csv").read_text().splitlines()) == 7
     sheet = np.asarray(Image.open(demo / "sheet.png"))
     assert sheet.shape[1] > 1000
@@ -49,7 +50,7 @@ def test_demo_writes_a_roll_its_truth_and_a_sheet(demo: Path) -> None:
 
 
 def test_estimate_prints_a_table_and_json(demo: Path) -> None:
-    files = sorted((demo / "roll").glob("*.png"))
+    files = sorted((demo / "roll").glob("*.dng"))
     table = c5("estimate", *files, "--roll", demo / "roll")
     assert table.returncode == 0, table.stderr
     assert all(file.name in table.stdout for file in files)
@@ -63,7 +64,7 @@ def test_estimate_prints_a_table_and_json(demo: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_classical_method_runs(demo: Path, method: str) -> None:
-    file = min((demo / "roll").glob("*.png"))
+    file = min((demo / "roll").glob("*.dng"))
     done = c5("estimate", file, "--method", method, "--json")
     assert done.returncode == 0, done.stderr
     assert "uncertainty_deg" not in json.loads(done.stdout)
@@ -71,7 +72,7 @@ def test_every_classical_method_runs(demo: Path, method: str) -> None:
 
 
 def test_a_profile_is_the_roll_it_was_made_of(demo: Path, tmp_path: Path) -> None:
-    file = min((demo / "roll").glob("*.png"))
+    file = min((demo / "roll").glob("*.dng"))
     made = c5("calibrate", demo / "roll", "-o", tmp_path / "camera.c5profile")
     assert made.returncode == 0, made.stderr
     assert "6 images" in made.stdout
@@ -81,7 +82,7 @@ def test_a_profile_is_the_roll_it_was_made_of(demo: Path, tmp_path: Path) -> Non
 
 
 def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
-    file = min((demo / "roll").glob("*.png"))
+    file = min((demo / "roll").glob("*.dng"))
     done = c5("explain", file, "--roll", demo / "roll", "-o", tmp_path / "out.png")
     assert done.returncode == 0, done.stderr
     picture = np.asarray(Image.open(tmp_path / "out.png"))
@@ -146,8 +147,8 @@ def test_every_bad_input_gets_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_names_with_brackets_and_spaces(demo: Path, tmp_path: Path) -> None:
-    source = min((demo / "roll").glob("*.png")).read_bytes()
-    for name in ("[a].png", "[/x].png", "[bold] ü.png"):
+    source = min((demo / "roll").glob("*.dng")).read_bytes()
+    for name in ("[a].dng", "[/x].dng", "[bold] ü.dng"):
         path = tmp_path / "of [b]" / name.replace("/", "")
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(source)
@@ -166,7 +167,7 @@ def test_explain_takes_any_shape(tmp_path: Path) -> None:
 def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     for seed, count in ((1, 4), (2, 2)):
         assert c5("demo", "--out", tmp_path, "--seed", seed, "--count", count, "--method", "pca").returncode == 0
-    assert len(list((tmp_path / "roll").glob("*.png"))) == 2
+    assert len(list((tmp_path / "roll").glob("*.dng"))) == 2
     # Photographs of a camera that is not a virtual one are somebody's own.
     (tmp_path / "roll" / "mine.png").write_bytes(b"mine")
     (tmp_path / "roll" / "manifest.csv").write_text("path,camera,r,g,b\nmine.png,D5,1,1,1\n")
@@ -175,7 +176,7 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
 
 
 def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:
-    good = min((demo / "roll").glob("*.png"))
+    good = min((demo / "roll").glob("*.dng"))
     done = c5("estimate", "none.png", good, "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["file"] == str(good)

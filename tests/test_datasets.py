@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from c5 import DataError, Grid, LinearImage, histogram
 from c5.cli import app
 from c5.datasets import examine, read_samples
-from c5.datasets.parallel import in_parallel
+from c5.parallel import in_parallel
 from c5.training.data import load_samples, make_views
 
 

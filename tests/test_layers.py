@@ -13,14 +13,14 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "files"},
+    {"color", "files", "parallel"},
     {"spectra"},
     {"image"},
     {"histogram", "readers", "classical", "picture", "metrics"},
     {"ccc", "model_file", "demo", "datasets", "calibration"},
-    {"estimator", "augmentation"},
-    {"explain", "evaluation"},
-    {"training"},
+    {"estimator", "augmentation", "raw", "temperature"},
+    {"explain", "evaluation", "catalog", "sidecars"},
+    {"training", "balance"},
     {"cli"},
 ]
 """A module may import what stands above it, and what is in its own subpackage."""

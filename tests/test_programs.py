@@ -96,7 +96,7 @@ def develop_darktable(shot: Shot, home: Path, adaptation: str) -> Path:
         "write_sidecar_files": "never",
     }
     conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    core = ["--core", "--configdir", home / adaptation, "--library", ":memory:", "--disable-opencl", *conf]
+    core = ["--core", "--configdir", str(home / adaptation), "--library", ":memory:", "--disable-opencl", *conf]
     run(home, "darktable-cli", shot.path, out, "--icc-type", "SRGB", *core)
     return out
 
@@ -136,28 +136,29 @@ def test_exiftool_finds_no_new_damage_in_our_dng(tmp_path: Path, name: str) -> N
     before, after = tmp_path / "before.dng", tmp_path / "after.dng"
     before.write_bytes(DNGS[name][1])
     after.write_bytes(dng.replace_neutral(DNGS[name][1], [0.4371, 1, 0.7619]))
-    neutral = [float(number) for number in str(tags(after)["IFD0:AsShotNeutral"]).split()]
+    old, new = tags(before), tags(after)
+    neutral = [float(number) for number in str(new["IFD0:AsShotNeutral"]).split()]
     np.testing.assert_allclose(neutral, [0.4371, 1, 0.7619], atol=1e-6)
-    assert "IFD0:AsShotWhiteXY" not in tags(after)
-    assert set(complaints(after)) <= set(complaints(before))
-    kept = {key for key in tags(before) if key.startswith(("IFD0:", "SubIFD:")) and "AsShot" not in key}
+    assert "IFD0:AsShotWhiteXY" not in new
+    kept = {key for key in old if key.startswith(("IFD0:", "SubIFD:")) and "AsShot" not in key}
     assert kept
-    assert all(tags(before)[key] == tags(after)[key] for key in kept)
+    assert {key: old[key] for key in kept} == {key: new[key] for key in kept}
+    assert set(complaints(after)) <= set(complaints(before))
 
 
 @needs_exiftool
-def test_a_rendered_dng_is_without_fault_before_and_after(tmp_path: Path) -> None:
+def test_exiftool_finds_no_new_damage_in_a_rendered_dng(tmp_path: Path) -> None:
     shot = take(tmp_path, 0, black_body(2856))
-    assert complaints(shot.path) == []
+    before = complaints(shot.path)
     shot.path.write_bytes(dng.replace_neutral(shot.path.read_bytes(), shot.illuminant))
-    assert complaints(shot.path) == []
+    assert complaints(shot.path) == before
 
 
 @needs_rawtherapee
 @pytest.mark.parametrize("light", LIGHTS)
 def test_rawtherapee_makes_gray_gray(tmp_path: Path, light: str) -> None:
     shot = take(tmp_path, len(light), LIGHTS[light]())
-    assert off_gray(develop_rawtherapee(shot, tmp_path)) > 0.1 or light == "late sun"
+    assert off_gray(develop_rawtherapee(shot, tmp_path)) > 0.1
     balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
     rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.set_white_balance(None, *balance))
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005
@@ -173,7 +174,6 @@ def test_rawtherapee_makes_gray_gray_with_a_sidecar_of_its_own(tmp_path: Path) -
     assert existing.count(b"\n[") > 30
     balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
     made = rawtherapee.set_white_balance(existing, *balance)
-    assert [line for line in existing.splitlines() if line not in made.splitlines()] != []
     rawtherapee.path_beside(shot.path).write_bytes(made)
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.02
 
@@ -183,7 +183,7 @@ def test_rawtherapee_makes_gray_gray_with_a_sidecar_of_its_own(tmp_path: Path) -
 @pytest.mark.parametrize("light", LIGHTS)
 def test_darktable_makes_gray_gray(tmp_path: Path, light: str, adaptation: str) -> None:
     shot = take(tmp_path, len(light), LIGHTS[light]())
-    assert off_gray(develop_darktable(shot, tmp_path, adaptation)) > 0.1 or light == "late sun"
+    assert off_gray(develop_darktable(shot, tmp_path, adaptation)) > 0.1
     darktable.path_beside(shot.path).write_bytes(darktable.set_multipliers(None, gains(shot.illuminant)))
     assert off_gray(develop_darktable(shot, tmp_path, adaptation)) < 0.005
 
@@ -213,8 +213,7 @@ def test_darktable_makes_gray_gray_with_a_sidecar_of_its_own(
     darktable.path_beside(shot.path).write_bytes(made)
     picture = develop_darktable(shot, tmp_path, adaptation)
     assert off_gray(picture) < 0.005
-    assert b"filmicrgb" in made  # the rest of the history is in force
-    darktable.path_beside(shot.path).unlink()
+    assert b"filmicrgb" in run(tmp_path, "exiftool", "-b", "-xmp", picture).encode()  # the rest is in force
 
 
 @needs_darktable

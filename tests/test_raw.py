@@ -14,12 +14,12 @@ import imagecodecs
 import numpy as np
 import pytest
 import tifffile
-from dng_files import average_units, camera, numbers, set_number, tagged_dng, with_exif
+from dng_files import after_preview, average_units, camera, numbers, set_number, tagged_dng, with_exif
 from laws import textured
 
 from c5.color import angular_error
 from c5.demo import LIGHTS, VirtualCamera, render_photo
-from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, write_dng
+from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, mosaic, write_dng
 from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import shrink
 from c5.raw import RAW_SUFFIXES, Photograph, read_photograph
@@ -275,6 +275,17 @@ def test_the_time_of_the_exif_directory_comes_first(tmp_path: Path) -> None:
 def test_a_camera_is_called_by_its_make_once(tmp_path: Path, make: str, model: str, name: str) -> None:
     data = tagged_dng(numbers(1, 60, 80)[..., 0], {271: (ASCII, (make,)), 272: (ASCII, (model,))})
     assert read(tmp_path / "a.dng", data).image.camera == name
+
+
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize("name", ["a.dng", "a.tif"])
+def test_a_preview_is_passed_over(tmp_path: Path, byteorder: str, name: str) -> None:
+    raw = numbers(1, 60, 80)
+    photograph = read(tmp_path / name, after_preview(mosaic(raw, "RGGB"), byteorder))
+    np.testing.assert_allclose(photograph.image.rgb, average_units(raw, "RGGB", 512, 15871).rgb, atol=2e-6)
+    assert photograph.image.camera == "Test Camera"
+    assert photograph.as_shot is not None
+    np.testing.assert_allclose(photograph.as_shot / photograph.as_shot[1], [0.5, 1, 0.75], atol=1e-6)
 
 
 def test_content_decides_what_is_raw(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,8 +66,8 @@ class LinearImage:
         return self.mask & ~self.clipped & (self.rgb @ np.ones(3, np.float32) > 0)
 
 
-def shrink(image: LinearImage | ArrayLike) -> LinearImage:
-    """An image, or an array of linear RGB, area-averaged to `WORKING_PIXELS`; a smaller one keeps its size.
+def shrink(image: LinearImage | ArrayLike, target: int = WORKING_PIXELS) -> LinearImage:
+    """An image, or an array of linear RGB, area-averaged to about `target` pixels; a smaller one keeps its size.
 
     Each working pixel is the mean of the source pixels under it that are neither masked nor clipped. Where those are
     less than half, it is flagged like the majority of the rest and holds the mean of all.
@@ -77,21 +78,21 @@ def shrink(image: LinearImage | ArrayLike) -> LinearImage:
         pixels = check_pixels(image)
         white, flagged, mask = WHITE_LEVEL.get(pixels.dtype, 1.0), None, None
     height, width = pixels.shape[:2]
-    scale = (height * width / WORKING_PIXELS) ** 0.5
+    scale = (height * width / target) ** 0.5
     if scale <= 1:
         return image if isinstance(image, LinearImage) else LinearImage(pixels)
 
     # Whole cells first, in one pass over the many pixels; then the fraction that is left, on few.
     cells = _average_cells(pixels, min(int(scale), height, width), white, flagged, mask)
     size = max(1, round(height / scale)), max(1, round(width / scale))
-    everything = _resize(cells.rgb, size)
-    usable = _resize(cells.usable[..., None], size)
-    unmasked = _resize(cells.unmasked[..., None], size)[..., 0] >= 0.5
-    mean = _resize(cells.rgb * cells.usable[..., None], size) / np.maximum(usable, 1e-6)
+    share = cells.usable[:, None]
+    small = resize(np.concatenate([cells.rgb, cells.rgb * share, share, cells.unmasked[:, None]], axis=1), size)
+    everything, mean, usable, unmasked = small[:, :3], small[:, 3:6], small[:, 6:7], small[:, 7] >= 0.5
     enough = usable >= 0.5
-    rgb = np.clip(np.where(enough, mean, everything), 0, 1, dtype=np.float32)
+    rgb = np.where(enough, mean / np.maximum(usable, 1e-6), everything)
+    rgb = np.ascontiguousarray(np.moveaxis(np.clip(rgb, 0, 1, out=rgb), 1, 2))
     labels = (image.camera, image.source) if isinstance(image, LinearImage) else (None, None)
-    return LinearImage(rgb, unmasked, unmasked & ~enough[..., 0], *labels)
+    return LinearImage(rgb, unmasked, unmasked & ~enough[:, 0], *labels)
 
 
 def nothing_counts(image: LinearImage) -> ImageError:
@@ -114,7 +115,7 @@ def check_pixels(pixels: ArrayLike) -> NDArray[Any]:
 
 
 class _Cells(NamedTuple):
-    rgb: Float32s  # (rows, columns, 3), the mean of the usable pixels, or of all where they are less than half
+    rgb: Float32s  # (rows, 3, columns), the mean of the usable pixels, or of all where they are less than half
     usable: Float32s  # (rows, columns), the fraction of usable pixels, 0 where less than half
     unmasked: Float32s  # (rows, columns), the fraction of unmasked pixels
 
@@ -131,7 +132,7 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
 
     exact = np.uint32 if pixels.dtype.kind == "u" else np.float32
     across = np.tile(np.eye(3, dtype=np.float32), (side, 1))  # (side * 3, 3) sums the pixels of a cell's row
-    rgb = np.empty((rows, columns, 3), np.float32)
+    rgb = np.empty((rows, 3, columns), np.float32)
     usable = np.ones((rows, columns), np.float32)
     for edge in (pixels[rows * side :], pixels[:, columns * side :]):  # left out of the cells, but not unseen
         _check_peak(edge.max(initial=0), white)
@@ -139,7 +140,7 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
         if exact is np.float32 and block.min() < 0:
             block = np.maximum(block, 0)
         sums = block.sum(axis=0, dtype=exact).reshape(columns, -1).astype(np.float32)
-        rgb[row] = sums @ across / (side * side * white)
+        rgb[row] = (sums @ across / (side * side * white)).T
         peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
         _check_peak(peaks.max(), white)
         suspect = np.flatnonzero(peaks >= white if flags is None else flags[row].any(axis=(0, 2)))
@@ -154,7 +155,7 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
             usable[row, suspect] = fraction * enough
             sums = (cells * good[..., None]).sum(axis=0, dtype=exact).reshape(suspect.size, -1).astype(np.float32)
             means = sums @ across / (np.maximum(fraction, 1e-6)[:, None] * (side * side * white))
-            rgb[row, suspect[enough]] = means[enough]
+            rgb[row][:, suspect[enough]] = means[enough].T
     return _Cells(rgb, usable, unmasked)
 
 
@@ -163,16 +164,24 @@ def _check_peak(peak: float, white: float) -> None:
         raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peak:g}; divide by the white level")
 
 
-def _resize(array: Float32s, size: tuple[int, int]) -> Float32s:
-    """Exact area average of (height, width, channels) to a smaller size, of any ratio."""
-    for axis, target in enumerate(size):
-        length = array.shape[axis]
-        edges = np.linspace(0, length, target + 1)
-        first = edges[:-1].astype(int)
-        total = np.zeros(())
-        for offset in range(int(np.ceil(length / target)) + 1):
-            overlap = np.minimum(edges[1:], first + offset + 1) - np.maximum(edges[:-1], first + offset)
-            weight = np.maximum(overlap, 0).astype(np.float32).reshape([-1 if i == axis else 1 for i in range(3)])
-            total = total + weight * array.take(np.minimum(first + offset, length - 1), axis=axis)
-        array = (total * np.float32(target / length)).astype(np.float32)
-    return array
+def resize(cells: Float32s, size: tuple[int, int]) -> Float32s:
+    """Exact area average of (height, channels, width) to a smaller size."""
+    height, channels, width = cells.shape
+    tall = np.empty((size[0], channels * width), np.float32)
+    for new, old, weights in _bands(height, size[0]):
+        tall[new] = weights @ cells.reshape(height, -1)[old]
+    small = np.empty((size[0] * channels, size[1]), np.float32)
+    for new, old, weights in _bands(width, size[1]):
+        small[:, new] = tall.reshape(-1, width)[:, old] @ weights.T
+    return small.reshape(size[0], channels, size[1])
+
+
+def _bands(length: int, target: int, band: int = 32) -> Iterator[tuple[slice, slice, Float32s]]:
+    """A few new pixels at a time, the old ones under them, and the share (new, old) of each old one in a new one."""
+    edges = np.linspace(0, length, target + 1)
+    for start in range(0, target, band):
+        low, high = edges[start:-1][:band, None], edges[start + 1 :][:band, None]
+        first, last = int(low[0, 0]), min(int(np.ceil(high[-1, 0])), length)
+        old = np.arange(first, last)
+        shared = np.maximum(np.minimum(high, old + 1) - np.maximum(low, old), 0)
+        yield slice(start, start + len(low)), slice(first, last), (shared * (target / length)).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from c5.color import gains
+from c5.color import Bools, Float32s, gains
 from c5.files import write_file
 from c5.image import LinearImage, shrink
 
@@ -22,23 +22,38 @@ Pixels = NDArray[np.uint8]
 
 
 def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None) -> Pixels:
-    """An 8-bit sRGB picture, (height, width, 3), of a linear image at working size.
+    """An 8-bit sRGB picture, (height, width, 3), of a linear image at working size: `render` of its pixels."""
+    small = shrink(image)
+    return render(small.rgb, small.mask, illuminant, matrix)
+
+
+def render(
+    pixels: Float32s, mask: Bools, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None
+) -> Pixels:
+    """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
 
     The illuminant is divided out, highlights are kept neutral, `matrix` (of `c5.color.camera_to_srgb`) takes the result
     to sRGB, and a soft shoulder compresses what is bright. Without an illuminant: the camera's own colors.
     """
-    small = shrink(image)
-    rgb = small.rgb.astype(np.float64)
+    rgb = pixels.astype(np.float32, copy=False)
     if illuminant is not None:
         # Clipped channels stop at the same level in all three, so that a blown highlight is white and not pink.
-        rgb = np.minimum(rgb * (gains(illuminant) / gains(illuminant).min()), 1)
-    brightness = np.percentile(rgb.max(axis=-1)[small.mask], 97) if small.mask.any() else 1.0
-    rgb = rgb * (0.9 / max(brightness, 1e-4))
+        multipliers = gains(illuminant) / gains(illuminant).min()
+        rgb = np.minimum(rgb * multipliers.astype(np.float32), 1)
+    brightness = np.percentile(rgb.max(axis=-1)[mask], 97) if mask.any() else 1.0
+    rgb = rgb * np.float32(0.9 / max(brightness, 1e-4))
     if matrix is not None and illuminant is not None:
-        rgb = np.maximum(rgb @ np.asarray(matrix).T, 0)
+        rgb = np.maximum(rgb @ np.asarray(matrix, dtype=np.float32).T, 0)
     rgb = np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1)
-    encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** (1 / 2.4) - 0.055)
+    encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** np.float32(1 / 2.4) - 0.055)
     return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
+
+
+def turn(pixels: Pixels, orientation: int) -> Pixels:
+    """A picture as Exif's orientation, 1 to 8, wants it to be seen."""
+    flipped = pixels[:, ::-1] if orientation in (2, 4, 5, 7) else pixels
+    quarters = {3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
+    return np.ascontiguousarray(np.rot90(flipped, quarters))
 
 
 class Frame(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from c5.cli import augment as augmentation
-from c5.cli import data
+from c5.cli import balance as balancing
+from c5.cli import catalog, data
+from c5.cli import demo as demonstration
 from c5.cli import evaluate as evaluation
 from c5.cli.console import console, errors, need_torch, show_progress
 from c5.errors import C5Error, ParameterError, ReadError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from c5.estimator import Model
     from c5.image import LinearImage
 
-ROLL_SUFFIXES = (".png", ".tif", ".tiff", ".npy", ".jpg", ".jpeg")
+JPEG_SUFFIXES = (".jpg", ".jpeg")
 
 
 class Recipe(Enum):
@@ -92,7 +92,7 @@ def methods() -> None:
 
 @app.command()
 def estimate(
-    files: Annotated[list[Path], typer.Argument(help="Linear images: 16-bit PNG or TIFF, or .npy.")],
+    files: Annotated[list[Path], typer.Argument(help="Raw files, 16-bit linear PNG or TIFF, or .npy.")],
     roll: Roll = None,
     profile: ProfileFile = None,
     model: ModelName = None,
@@ -107,13 +107,11 @@ def estimate(
 
     With --roll or --profile the model knows the camera; without, it works from each image alone.
     """
-    from c5.readers import read_image
-
-    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    read = _reader(black, white, assume_srgb)
     if method is not None:
         if not (roll is None and profile is None and model is None):
             raise ParameterError("--method needs no model: leave out --roll, --profile and --model")
-        estimator = _classical(method)
+        estimator = classical(method)
     else:
         from c5.estimator import Profile, load_model
 
@@ -141,10 +139,9 @@ def calibrate(
 ) -> None:
     """Learn a camera from a folder of its images, once: the profile then serves every image."""
     from c5.estimator import load_model
-    from c5.readers import read_image
 
     loaded = load_model(model)
-    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    read = _reader(black, white, assume_srgb)
     profile = loaded.calibrate_histograms([counted for _, counted in _read_roll(folder, loaded, read)], camera)
     path = profile.save(out)
     size = path.stat().st_size / 1000
@@ -155,7 +152,7 @@ def calibrate(
 
 @app.command()
 def explain(
-    file: Annotated[Path, typer.Argument(help="A linear image.")],
+    file: Annotated[Path, typer.Argument(help="A raw file or a linear image.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write.")],
     roll: Roll = None,
     model: ModelName = None,
@@ -167,10 +164,9 @@ def explain(
     from c5.estimator import load_model
     from c5.explain import draw_explanation
     from c5.picture import write_picture
-    from c5.readers import read_image
 
     loaded = load_model(model)
-    read = partial(read_image, black=black, white=white, assume_srgb=assume_srgb)
+    read = _reader(black, white, assume_srgb)
     image = read(file)
     known = [] if roll is None else list(_read_roll(roll, loaded, read))
     profile = loaded.calibrate_histograms([counted for _, counted in known])
@@ -230,74 +226,22 @@ def train(
     run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra), tensorboard, errors)
 
 
+app.command()(augmentation.augment)
 app.command()(evaluation.evaluate)
 app.command()(evaluation.report)
+app.command()(demonstration.demo)
+app.command()(balancing.balance)
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(data.app, name="data")
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
-    count: Annotated[int, typer.Option(help="How many photographs.", min=1, max=64)] = 8,
-    seed: Annotated[int, typer.Option(help="Another number, another roll.", min=0)] = 15,
-    method: Method = None,
-) -> None:
-    """Render a roll of photographs with a virtual camera, estimate their lights, and show the result."""
-    import imagecodecs
-    import numpy as np
+def _reader(black: float, white: float | None, assume_srgb: bool) -> Callable[[Path], LinearImage]:
+    from c5.raw import read_photograph
 
-    from c5.color import angular_error, camera_to_srgb
-    from c5.demo import VirtualCamera, render_roll
-    from c5.files import write_file
-    from c5.picture import Frame, develop, make_sheet, write_picture
-    from c5.spectra import daylight
-
-    rng = np.random.default_rng(seed)
-    camera = VirtualCamera.random(rng)
-    console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...", markup=False)
-    photos = render_roll(camera, count, rng)
-    if method is None:
-        from c5.estimator import load_model
-
-        model = load_model()
-        profile = model.calibrate(photo.image for photo in photos)
-        estimator: Callable[[LinearImage], Estimate] = partial(model.estimate, profile=profile)
-    else:
-        estimator = _classical(method)
-    matrix = camera_to_srgb(camera.color_matrix(5000), camera.illuminant(daylight(5000)))
-    _remove_old_roll(out / "roll")
-    manifest, frames, misses = [], [], []
-    for photo in photos:
-        name = f"{photo.image.source}.png"
-        pixels = np.where(photo.image.mask[..., None], photo.image.rgb, 0)  # a masked chart is black in the file
-        write_file(out / "roll" / name, bytes(imagecodecs.png_encode(np.rint(pixels * 65535).astype(np.uint16))))
-        manifest.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
-        found = estimator(photo.image)
-        misses.append(float(angular_error(found.illuminant, photo.illuminant)))
-        pictures = develop(photo.image), develop(photo.image, found.illuminant, matrix)
-        frames.append(Frame(pictures, f"{photo.scene} in {photo.light}: {misses[-1]:.1f}° off"))
-    table = io.StringIO()
-    csv.writer(table).writerows([("path", "camera", "r", "g", "b"), *manifest])
-    truth = write_file(out / "roll" / "manifest.csv", table.getvalue().encode())
-    by = method or "the bundled model"
-    title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
-    sheet = write_picture(out / "sheet.png", make_sheet(title, ["as the sensor sees it", "balanced"], frames))
-    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {count} photographs")
-    console.print(f"Linear 16-bit images  {out / 'roll'}", markup=False)
-    console.print(f"True illuminants      {truth}", markup=False)
-    console.print(f"The roll, balanced    {sheet}", markup=False)
+    return lambda path: read_photograph(path, black=black, white=white, assume_srgb=assume_srgb).image
 
 
-def _remove_old_roll(folder: Path) -> None:
-    """Remove the photographs of an earlier demo, by its manifest: a roll must come from one camera."""
-    manifest = folder / "manifest.csv"
-    if manifest.exists():
-        for row in csv.DictReader(manifest.read_text().splitlines()):
-            if str(row.get("camera")).startswith("Virtual "):  # anything else is somebody's own
-                (folder / Path(row["path"]).name).unlink(missing_ok=True)
-
-
-def _classical(method: str) -> Callable[[LinearImage], Estimate]:
+def classical(method: str) -> Callable[[LinearImage], Estimate]:
     from c5.ccc import Estimate
     from c5.classical import METHODS
     from c5.image import shrink
@@ -312,12 +256,13 @@ def _read_roll(
     folder: Path, model: Model, read: Callable[[Path], LinearImage]
 ) -> Iterator[tuple[LinearImage, Float32s]]:
     """The images of a folder with their histograms; those that cannot be used are named and passed over."""
+    from c5.catalog.photographs import is_photograph
     from c5.histogram import histogram
     from c5.image import shrink
 
     if not folder.is_dir():
         raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in ROLL_SUFFIXES)
+    paths = sorted(path for path in folder.iterdir() if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
     if model.file.kind == "separate" and len(paths) >= model.file.n_images:
         most = model.file.n_images - 1
         errors.print(
@@ -335,8 +280,7 @@ def _read_roll(
         used += 1
         yield image, counted
     if not used:
-        kinds = ", ".join(ROLL_SUFFIXES)
-        raise ReadError(f"{folder}: no image in it can be used as a roll ({kinds})")
+        raise ReadError(f"{folder}: no image in it can be used as a roll; give raw files or linear images")
 
 
 Results = Iterator[tuple[Path, "Estimate | C5Error"]]
@@ -383,6 +327,3 @@ def _as_json(found: Estimate) -> dict[str, Any]:
         "gains": [round(float(value), 6) for value in found.gains],
     }
     return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
-
-
-app.command()(augmentation.augment)

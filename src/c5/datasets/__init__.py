@@ -73,4 +73,3 @@ def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = 
             raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
         names.add(sample.name)
     return samples
-

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from c5.datasets.parallel import in_parallel
 from c5.datasets.sample import Problem, Sample
 from c5.errors import C5Error
 from c5.image import nothing_counts
+from c5.parallel import in_parallel
 
 Size = tuple[int, int]
 """Width and height."""

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from c5.datasets.pack import CHUNK, CODEC, CRC, END, INDEX, MAGIC, RECORD, START, UNPACKING_ERRORS, VERSION, open_chunk
-from c5.datasets.parallel import in_parallel
 from c5.datasets.sample import Problem, Sample
 from c5.errors import C5Error, DataError, WriteError
 from c5.image import LinearImage, nothing_counts, shrink
+from c5.parallel import in_parallel
 
 
 class PackReport(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -12,15 +12,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-    """Each item with its result, a few of them computed ahead."""
-    workers = min(4, os.cpu_count() or 1)  # each may hold an image of many megapixels
-    pool = ThreadPoolExecutor(workers)
+MOST_JOBS = 4
+"""Unless more are asked for: each may hold an image of many megapixels."""
+
+
+def in_parallel(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
+) -> Generator[tuple[Item, Result], None, None]:
+    """Each item with its result, a few of them computed ahead, on one thread a core up to `MOST_JOBS`."""
+    jobs = jobs or min(MOST_JOBS, os.cpu_count() or 1)
+    pool = ThreadPoolExecutor(jobs)
     ahead: deque[tuple[Item, Future[Result]]] = deque()
     try:
         for item in items:
             ahead.append((item, pool.submit(function, item)))
-            if len(ahead) > 2 * workers:
+            if len(ahead) > 2 * jobs:
                 first, future = ahead.popleft()
                 yield first, future.result()
         while ahead:

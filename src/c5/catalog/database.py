@@ -1,0 +1,173 @@
+"""The catalogue's file: an SQLite database, its tables, and what can be wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from c5.errors import C5Error, DataError, WriteError
+
+APPLICATION = 0x63354341
+"""What SQLite keeps in the file's header to tell it from the databases of other programs."""
+VERSION = 1
+"""Counts up with the tables, and with what the stored histograms are."""
+
+BUSY_SECONDS = 60
+"""So long a writer waits for another; each writes for milliseconds at a time."""
+
+SCHEMA = (
+    """
+    CREATE TABLE photograph (
+        id INTEGER PRIMARY KEY,
+        path BLOB NOT NULL UNIQUE,       -- as the file system spells it, links resolved
+        size INTEGER NOT NULL,
+        modified INTEGER NOT NULL,       -- nanoseconds
+        digest BLOB NOT NULL,            -- of the content
+        camera TEXT,
+        number INTEGER,                  -- 0, 1, 2 ... within the camera, without gaps, to draw at random by
+        time TEXT,                       -- ISO 8601, by the camera's clock
+        vividness REAL,
+        error TEXT                       -- why the file cannot be used
+    )""",
+    "CREATE TABLE histograms (photograph INTEGER PRIMARY KEY, packed BLOB NOT NULL)",
+    """
+    CREATE TABLE profile (
+        model TEXT NOT NULL,
+        camera TEXT NOT NULL,
+        selection TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        roll BLOB NOT NULL,              -- digest of the contents it was made of
+        features BLOB NOT NULL,
+        PRIMARY KEY (model, camera, selection, count)
+    )""",
+    "CREATE UNIQUE INDEX by_number ON photograph (camera, number)",
+    "CREATE INDEX by_vividness ON photograph (camera, vividness)",
+    "CREATE INDEX by_time ON photograph (camera, time, modified)",
+    "CREATE INDEX by_digest ON photograph (digest)",
+    "CREATE INDEX failed ON photograph (path) WHERE error IS NOT NULL",
+    """
+    CREATE TRIGGER forget AFTER DELETE ON photograph BEGIN
+        DELETE FROM histograms WHERE photograph = OLD.id;
+        UPDATE photograph SET number = OLD.number  -- the last one fills the gap
+        WHERE camera = OLD.camera AND number > OLD.number AND number = (
+            SELECT number FROM photograph WHERE camera = OLD.camera ORDER BY number DESC LIMIT 1
+        );
+    END""",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+def default_path() -> Path:
+    """Where the catalogue is unless another file is named: in the user's data folder."""
+    return Path(platformdirs.user_data_dir("c5")) / "catalog.db"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a catalogue's database, or make an empty one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(
+            f"{path}: cannot be made: {error.strerror}; choose another place with --catalog FILE"
+        ) from None
+    with explain_errors(path):
+        # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process; and a power cut, whole
+            if not _check_version(connection, path):
+                _create(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the database is a catalogue that can be used: False if it is empty."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    if not (application or version or tables):
+        return False
+    if application != APPLICATION:
+        raise DataError(f"{path}: a database of another program; name another file with --catalog FILE")
+    if version > VERSION:
+        raise DataError(
+            f"{path}: made by a newer version of c5-awb (catalogue {version}, this one reads up to {VERSION}); "
+            "run pip install --upgrade c5-awb"
+        )
+    return True
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA page_size = 16384")  # an entry's histograms take a few KB
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:  # SQLite itself does not wait here for another process that makes the same file
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    with transaction(connection):
+        if not _check_version(connection, path):  # unless another process was quicker
+            for statement in SCHEMA:
+                connection.execute(statement)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is written inside becomes visible at once, or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that is read inside is of one moment, whatever other processes write meanwhile."""
+    connection.execute("BEGIN DEFERRED")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # a damaged file may have ended it
+            connection.execute("COMMIT")
+
+
+@contextmanager
+def explain_errors(path: Path) -> Iterator[None]:
+    """What SQLite complains of, as one line that says what to do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        name = getattr(error, "sqlite_errorname", None)
+        if name is None:  # a mistake of the program, not a state of the file
+            raise
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise DataError(f"{path}: another program is writing to the catalogue; try again when it is done") from None
+        if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_PERM")):
+            raise WriteError(
+                f"{path}: cannot be read or written: {error}; mend that, or name another file with --catalog FILE"
+            ) from error
+        raise damaged(path, str(error)) from error
+
+
+def damaged(path: Path, reason: str) -> C5Error:
+    """The error for a file that is no whole catalogue."""
+    return DataError(
+        f"{path}: not a catalogue, or damaged ({reason}); move it away and run c5 catalog add again: "
+        "all in it comes from the photographs"
+    )

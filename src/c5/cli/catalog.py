@@ -1,0 +1,130 @@
+"""`c5 catalog`: keep a catalogue of one's photographs, from which camera rolls and profiles come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from c5.cli.console import console, errors, progress_bar
+from c5.errors import ReadError
+
+if TYPE_CHECKING:
+    from c5.catalog import Added, CameraStatus
+
+app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
+
+SHOWN = 20
+"""So many failures are listed; `c5 catalog status --failed` lists them all."""
+
+CatalogFile = Annotated[
+    Path | None, typer.Option("--catalog", help="The catalogue's file; default: one in your data folder.")
+]
+
+
+@app.command()
+def add(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of photographs; what is below them counts too.")],
+    catalog: CatalogFile = None,
+    jobs: Annotated[int | None, typer.Option(help="Files read at a time; default: one a core, up to 4.", min=1)] = None,
+    camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+) -> None:
+    """Bring the catalogue up to date with folders: new, changed, moved and deleted photographs.
+
+    Only what is new or changed is opened. Stopped or killed, the same command goes on where it was. Photographs whose
+    whole folder is gone or empty stay in the catalogue, since a disk may not be mounted, until `c5 catalog forget`.
+    Files that cannot be used are named, and make the exit code 1.
+    """
+    from c5.catalog import Catalog
+
+    try:
+        with progress_bar() as progress, Catalog.open(catalog) as opened:
+            looking = progress.add_task("looking for photographs", total=None)
+
+            def track(paths: Sequence[Path]) -> Iterable[Path]:
+                progress.remove_task(looking)
+                return progress.track(paths, description="reading the photographs")
+
+            added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track)
+            nameless = sum(row.images for row in opened.status() if row.camera is None)
+    except KeyboardInterrupt:
+        errors.print("c5: stopped; what was read is kept, and the same command goes on from there", markup=False)
+        raise typer.Exit(130) from None
+    counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
+    console.print(", ".join(f"{count} {name}" for name, count in counts.items()), markup=False)
+    if nameless:
+        console.print(f"note: {nameless} do not tell their camera: name it with --camera to use them", markup=False)
+    _print_failures(added)
+
+
+@app.command()
+def status(
+    catalog: CatalogFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a camera instead of a table.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="List the files that cannot be used, and why.")] = False,
+) -> None:
+    """Show how many photographs there are of each camera, and from when."""
+    from c5.catalog import Catalog
+
+    with Catalog.open(_existing(catalog)) as opened:
+        if failed:
+            for path, message in opened.failures():
+                print(json.dumps({"file": str(path), "message": message}) if as_json else message)
+            return
+        rows = opened.status()
+    if as_json:
+        for row in rows:
+            times = {"oldest": row.oldest, "newest": row.newest}
+            shown = {name: None if time is None else time.isoformat() for name, time in times.items()}
+            print(json.dumps({"camera": row.camera, "images": row.images, "failed": row.failed} | shown))
+    else:
+        _print_table(rows)
+
+
+@app.command()
+def forget(
+    folder: Annotated[Path, typer.Argument(help="A folder, or a file; it need not be there any more.")],
+    catalog: CatalogFile = None,
+) -> None:
+    """Remove the photographs of a folder from the catalogue. The files themselves are left alone."""
+    from c5.catalog import Catalog
+
+    with Catalog.open(_existing(catalog)) as opened:
+        console.print(f"{opened.forget(folder)} forgotten", markup=False)
+
+
+def _existing(catalog: Path | None) -> Path:
+    from c5.catalog import default_path
+
+    path = catalog or default_path()
+    if not path.is_file():
+        raise ReadError(f"{path}: no catalogue yet; make one with c5 catalog add DIR")
+    return path
+
+
+def _print_failures(added: Added) -> None:
+    for folder, count in sorted(added.absent.items()):
+        errors.print(
+            f"c5: {folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget", markup=False
+        )
+    for _, message in added.failed[:SHOWN]:
+        errors.print(f"c5: {message}", markup=False)
+    if len(added.failed) > SHOWN:
+        errors.print(f"c5: and {len(added.failed) - SHOWN} more: see c5 catalog status --failed", markup=False)
+    if added.failed:
+        raise typer.Exit(1)
+
+
+def _print_table(rows: list[CameraStatus]) -> None:
+    table = Table("camera", "images", "failed", "oldest", "newest")
+    for row in rows:
+        days = ("-" if time is None else f"{time:%Y-%m-%d}" for time in (row.oldest, row.newest))
+        table.add_row(*map(Text, (row.camera or "(not told)", str(row.images), str(row.failed or "-"), *days)))
+    Console(width=None if console.is_terminal else 200, highlight=False).print(table)

@@ -1,0 +1,81 @@
+"""RawTherapee's sidecars, NAME.EXT.pp3 beside a raw file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from c5.errors import ParameterError, ReadError
+from c5.temperature import RT_GREENS, RT_KELVINS
+
+SECTION = b"White Balance"
+
+_HEADER = re.compile(rb"\[([^\[\]]+)\]\s*$")
+
+
+def path_beside(photo: Path) -> Path:
+    """Where RawTherapee looks for the sidecar of a raw file."""
+    return photo.with_name(f"{photo.name}.pp3")
+
+
+def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> bytes:
+    """A sidecar with this white balance; every other line of an existing one is kept, byte for byte.
+
+    A line that RawTherapee cannot read is refused: for one such line it would ignore them all. The numbers are those of
+    `c5.temperature.rawtherapee_temperature`. They mean what they mean in 5.9: the observer is named for later versions,
+    which let one choose.
+    """
+    if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):
+        raise ParameterError(f"RawTherapee has 1500 to 60000 K and a green of 0.02 to 10, not {kelvin} and {green:g}")
+    wanted = {
+        b"Enabled": b"true",
+        b"Setting": b"Custom",
+        b"Temperature": b"%d" % kelvin,
+        b"Green": f"{green:.6f}".encode(),
+        b"Equal": b"1",
+        b"StandardObserver": b"TEN_DEGREES",
+    }
+    lines = re.findall(rb"[^\n]*\n|[^\n]+", existing or b"")
+    ending = b"\r\n" if lines and lines[0].endswith(b"\r\n") else b"\n"
+    missing = dict(wanted)
+    is_started, section, first = False, -1, -1  # sections of that name by the line they begin on
+    last = -1  # of the first one, the last line with anything on it
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if header := _HEADER.match(text):
+            is_started, section = True, number if header[1] == SECTION else -1
+            first = section if first == -1 else first
+        elif not _is_readable(text, is_started=is_started):
+            raise ReadError(
+                f"line {number + 1} of the sidecar cannot be read by RawTherapee: correct it, or remove the file"
+            )
+        if section == -1 or not text:
+            continue
+        last = number if section == first else last
+        key, is_pair, _ = (part.strip() for part in text.partition(b"="))
+        if is_pair and key in wanted:
+            lines[number] = key + b"=" + wanted[key] + line[len(line.rstrip()) :]
+            missing.pop(key, None)
+    return b"".join(_complete(lines, last, missing, ending))
+
+
+def _is_readable(text: bytes, *, is_started: bool) -> bool:
+    """Whether a line that opens no section is one of a GLib key file, which ends where one is not."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    is_pair = b"=" in text and not text.startswith((b"=", b"["))
+    return not text or text.startswith(b"#") or (is_started and is_pair and b"\0" not in text)
+
+
+def _complete(lines: list[bytes], last: int, missing: dict[bytes, bytes], ending: bytes) -> list[bytes]:
+    """The lines with what is missing put behind the last one of the section, or into a new section."""
+    added = [key + b"=" + value + ending for key, value in missing.items()]
+    if last == -1:
+        gap = [ending] if lines else []
+        last, added = len(lines) - 1, [*gap, b"[" + SECTION + b"]" + ending, *added]
+    before = lines[: last + 1]
+    if added and before and not before[-1].endswith(b"\n"):
+        before[-1] += ending
+    return [*before, *added, *lines[last + 1 :]]

@@ -1,0 +1,237 @@
+"""Lights as temperature and tint, the two numbers that photographers know, in the ways of the programs that use them.
+
+A temperature and a tint stand for a chromaticity, and a camera's two matrices for what it sees of it. The DNG
+specification and Adobe's programs count in one way, RawTherapee in another: the same light has other numbers there.
+
+"Neutral" is the DNG specification's word for the camera RGB of a white surface: an illuminant of any length.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.calibration import Calibration
+from c5.color import Float64s, as_illuminant
+from c5.errors import ParameterError
+
+TINT_SCALE = -3000
+"""Tints a unit of the CIE 1960 diagram: positive for lights greener than a black body, as daylight is by about 10."""
+
+HOTTEST_LINE, COOLEST_LINE = 1e5, 1e6 / 600
+"""Where Robertson's lines end, in kelvin, but for the one of an infinite temperature."""
+
+# Robertson's isotemperature lines: mireds, u and v on the black-body curve (CIE 1960), slope. Wyszecki and Stiles,
+# "Color Science", 2nd edition, page 228. The u of 325 mireds is a misprint for 0.24792 there; Adobe's programs took it
+# over, and agreeing with them is what this is for.
+_LINES = np.array(
+    [
+        [0, 0.18006, 0.26352, -0.24341],
+        [10, 0.18066, 0.26589, -0.25479],
+        [20, 0.18133, 0.26846, -0.26876],
+        [30, 0.18208, 0.27119, -0.28539],
+        [40, 0.18293, 0.27407, -0.30470],
+        [50, 0.18388, 0.27709, -0.32675],
+        [60, 0.18494, 0.28021, -0.35156],
+        [70, 0.18611, 0.28342, -0.37915],
+        [80, 0.18740, 0.28668, -0.40955],
+        [90, 0.18880, 0.28997, -0.44278],
+        [100, 0.19032, 0.29326, -0.47888],
+        [125, 0.19462, 0.30141, -0.58204],
+        [150, 0.19962, 0.30921, -0.70471],
+        [175, 0.20525, 0.31647, -0.84901],
+        [200, 0.21142, 0.32312, -1.0182],
+        [225, 0.21807, 0.32909, -1.2168],
+        [250, 0.22511, 0.33439, -1.4512],
+        [275, 0.23247, 0.33904, -1.7298],
+        [300, 0.24010, 0.34308, -2.0637],
+        [325, 0.24702, 0.34655, -2.4681],
+        [350, 0.25591, 0.34951, -2.9641],
+        [375, 0.26400, 0.35200, -3.5814],
+        [400, 0.27218, 0.35407, -4.3633],
+        [425, 0.28039, 0.35577, -5.3762],
+        [450, 0.28863, 0.35714, -6.7262],
+        [475, 0.29685, 0.35823, -8.5955],
+        [500, 0.30505, 0.35907, -11.324],
+        [525, 0.31320, 0.35968, -15.628],
+        [550, 0.32129, 0.36011, -23.325],
+        [575, 0.32931, 0.36038, -40.770],
+        [600, 0.33724, 0.36051, -116.45],
+    ]
+)
+_MIREDS, _CURVE = _LINES[:, 0], _LINES[:, 1:3]
+_ALONG: Float64s = np.stack([np.ones(31), _LINES[:, 3]], axis=1) / np.hypot(1, _LINES[:, 3:])  # (31, 2) unit vectors
+
+_D50 = np.array([0.34567, 0.35850])
+
+
+class TemperatureTint(NamedTuple):
+    """A light as Adobe's programs show it."""
+
+    kelvin: float
+    tint: float
+
+
+class TemperatureGreen(NamedTuple):
+    """A light as RawTherapee shows it."""
+
+    kelvin: int
+    green: float
+
+
+def xy_to_temperature(xy: ArrayLike) -> TemperatureTint:
+    """The temperature and tint of a CIE 1931 chromaticity, as the DNG SDK finds them (Robertson 1968)."""
+    x, y = _chromaticity(xy)
+    uv = np.array([2 * x, 3 * y]) / (1.5 - x + 6 * y)
+    away = uv - _CURVE
+    distances = away[:, 1] * _ALONG[:, 0] - away[:, 0] * _ALONG[:, 1]  # above each line
+    crossed = np.flatnonzero(distances[1:] <= 0) + 1
+    line = int(crossed[0]) if crossed.size else 30
+    below = max(-distances[line], 0.0)
+    part = 0.0 if line == 1 else below / (distances[line - 1] + below)
+    mireds, point, along = _between(line, part)
+    return TemperatureTint(1e6 / mireds, float((uv - point) @ along) * TINT_SCALE)
+
+
+def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
+    """The CIE 1931 chromaticity of a temperature, 1667 to 100000 K, and a tint; `xy_to_temperature` undoes it."""
+    if not (COOLEST_LINE <= kelvin <= HOTTEST_LINE and np.isfinite(tint)):
+        raise ParameterError(f"a temperature needs 1667 to 100000 K and a finite tint, not {kelvin:g} and {tint:g}")
+    mireds = 1e6 / kelvin
+    line = min(int(np.searchsorted(_MIREDS, mireds, side="right")), 30)
+    _, point, along = _between(line, (_MIREDS[line] - mireds) / (_MIREDS[line] - _MIREDS[line - 1]))
+    u, v = point + along * (tint / TINT_SCALE)
+    return _chromaticity(np.array([1.5 * u, v]) / (u - 4 * v + 2))
+
+
+def neutral_to_xy(neutral: ArrayLike, calibration: Calibration) -> Float64s:
+    """The chromaticity of the light in which a camera sees white as `neutral`.
+
+    The matrix depends on the temperature, which depends on the chromaticity that is asked for: both are found in turns,
+    as in the DNG specification, chapter 6, "Translating Camera Neutral Coordinates to White Balance xy Coordinates".
+    """
+    seen = as_illuminant(neutral)
+    xy = _D50
+    for turn in range(100):
+        found = _solve(calibration.matrix(xy_to_temperature(xy).kelvin), seen)
+        if np.abs(found - xy).sum() < 1e-10:
+            return found
+        # Where the turns go to and fro between two places, the truth is between them.
+        xy = found if turn < 30 else (xy + found) / 2
+    return xy
+
+
+def xy_to_neutral(xy: ArrayLike, calibration: Calibration) -> Float64s:
+    """The illuminant of a camera in light of a chromaticity; `neutral_to_xy` undoes it."""
+    x, y = _chromaticity(xy)
+    neutral = calibration.matrix(xy_to_temperature((x, y)).kelvin) @ (x / y, 1, (1 - x - y) / y)
+    if not (neutral > 0).all():
+        raise ParameterError(f"{calibration.name} sees light of x {x:.4f}, y {y:.4f} with a negative channel")
+    return as_illuminant(neutral)
+
+
+def dng_temperature(illuminant: ArrayLike, calibration: Calibration) -> TemperatureTint:
+    """The temperature and tint that Adobe's programs show for an illuminant of a camera."""
+    return xy_to_temperature(neutral_to_xy(illuminant, calibration))
+
+
+def dng_neutral(kelvin: float, tint: float, calibration: Calibration) -> Float64s:
+    """The illuminant that Adobe's programs divide out for a temperature and tint; `dng_temperature` undoes it."""
+    return xy_to_neutral(temperature_to_xy(kelvin, tint), calibration)
+
+
+# RawTherapee's way, as 5.9 has it and as the program was seen to do. It sums spectra over the 10 degree observer, whose
+# table there lacks the line of 560 nm, so that everything redder stands 5 nm off: no right table will do, and what
+# follows are its sums. XYZ of the CIE daylight components S0, S1 and S2:
+_RT_DAYLIGHT = np.array(
+    [[0.9675314, 1.0, 1.187223], [0.0294026, 0.0369533, 0.3465027], [0.0155647, 0.0038712, -0.0223066]]
+)
+# ln(X/Y) and ln(Z/Y) of black bodies from 1500 to 4000 K as polynomials of 1000 K / T, right to 3e-5:
+_RT_BLACK_BODY = np.array(
+    [
+        [-4.000126, 12.204752, -15.201121, 9.181382, -1.693013, 0.073241],
+        [1.563548, -4.227245, 5.138996, -3.565915, -4.734027, 0.947695],
+    ]
+)
+_RT_XYZ_TO_SRGB = np.array(
+    [[3.2404542, -1.5371385, -0.4985314], [-0.9692660, 1.8760108, 0.0415560], [0.0556434, -0.2040259, 1.0572252]]
+)
+RT_KELVINS, RT_GREENS = (1500, 60000), (0.02, 10.0)
+"""The ranges of RawTherapee's two numbers."""
+
+
+def rawtherapee_temperature(illuminant: ArrayLike, calibration: Calibration) -> TemperatureGreen:
+    """The Temperature and Green with which RawTherapee 5.9 and later divides out an illuminant of a camera.
+
+    RawTherapee takes one matrix for all lights, the cold one, and for cameras that it knows its own instead of the
+    file's: it is right for those as far as the two agree.
+    """
+    red, green, blue = _RT_XYZ_TO_SRGB @ np.linalg.solve(calibration.matrix_d65, as_illuminant(illuminant))
+    lights = _rawtherapee_lights()
+    # Blue and red choose the temperature, and Green then takes the light to where it is.
+    ratios = lights[:, 2] / lights[:, 0]
+    if not (min(red, green) > 0 and ratios[0] <= blue / red <= ratios[-1]):
+        raise ParameterError(f"RawTherapee knows no light as {calibration.name} saw it: below 1500 or above 60000 K")
+    place = int(np.abs(ratios - blue / red).argmin())
+    needed = float(lights[place, 1] / lights[place, 0] * red / green)
+    if not RT_GREENS[0] <= needed <= RT_GREENS[1]:
+        raise ParameterError(
+            f"RawTherapee has a Green of 0.02 to 10; this light of {calibration.name} needs {needed:g}"
+        )
+    return TemperatureGreen(RT_KELVINS[0] + place, needed)
+
+
+def rawtherapee_neutral(kelvin: int, green: float, calibration: Calibration) -> Float64s:
+    """The illuminant that RawTherapee divides out; `rawtherapee_temperature` undoes it."""
+    if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):
+        raise ParameterError(f"RawTherapee has 1500 to 60000 K and a green of 0.02 to 10, not {kelvin:g} and {green:g}")
+    light = _rawtherapee_lights()[kelvin - RT_KELVINS[0]] / (1, green, 1)
+    return as_illuminant(calibration.matrix_d65 @ np.linalg.solve(_RT_XYZ_TO_SRGB, light))
+
+
+@cache
+def _rawtherapee_lights() -> Float64s:
+    """(temperatures, 3) linear sRGB of RawTherapee's light of each whole temperature: black bodies up to 4000 K."""
+    t = 1000 / np.arange(RT_KELVINS[0], 4001)
+    warm = np.exp([np.polyval(_RT_BLACK_BODY[0], t), np.zeros_like(t), np.polyval(_RT_BLACK_BODY[1], t)]).T
+    kelvin = np.arange(4001, RT_KELVINS[1] + 1)
+    t = 1000 / kelvin
+    x = np.where(
+        kelvin <= 7000,
+        0.244063 + 0.09911 * t + 2.9678 * t**2 - 4.6070 * t**3,
+        0.237040 + 0.24748 * t + 1.9018 * t**2 - 2.0064 * t**3 - 0.025 * np.maximum(kelvin / 25000 - 1, 0),
+    )
+    y = -3.0 * x**2 + 2.87 * x - 0.275
+    scale = 0.0241 + 0.2562 * x - 0.734 * y
+    m1 = (-1.3515 - 1.7703 * x + 5.9114 * y) / scale
+    m2 = (0.03 - 31.4424 * x + 30.0717 * y) / scale
+    cold = np.stack([np.ones_like(x), m1, m2], axis=1) @ _RT_DAYLIGHT
+    return np.asarray(np.concatenate([warm, cold / cold[:, 1:2]]) @ _RT_XYZ_TO_SRGB.T)
+
+
+def _between(line: int, part: float) -> tuple[float, Float64s, Float64s]:
+    """Mireds, place on the curve and direction of the line that lies between a line and the one before it."""
+
+    def mix(values: Float64s) -> Float64s:
+        return np.asarray(part * values[line - 1] + (1 - part) * values[line])
+
+    along = mix(_ALONG)
+    return float(mix(_MIREDS)), mix(_CURVE), along / np.linalg.norm(along)
+
+
+def _solve(matrix: Float64s, seen: Float64s) -> Float64s:
+    xyz = np.linalg.solve(matrix, seen)
+    if not min(xyz[0], xyz[1], xyz.sum()) > 0:
+        raise ParameterError("no light gives this illuminant with these matrices; check that both are of one camera")
+    return np.asarray(xyz[:2] / xyz.sum())
+
+
+def _chromaticity(xy: ArrayLike) -> Float64s:
+    array = np.asarray(xy, dtype=np.float64)
+    # Warm lights of large tints lie beyond the colors there are, where x + y is above 1.
+    if array.shape != (2,) or not (np.isfinite(array).all() and (array > 0).all() and array[0] < 1):
+        raise ParameterError("a chromaticity needs two numbers x and y above zero, and x below 1")
+    return array
