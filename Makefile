@@ -22,6 +22,9 @@ lint: .venv/development
 
 benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/raw.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/catalog.py
+	$(BIN)/python benchmarks/balance.py
 	$(BIN)/python benchmarks/training.py
 
 programs: .venv/development

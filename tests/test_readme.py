@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import imagecodecs
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from c5.cli import app
 from c5.demo import VirtualCamera, render_roll
+from c5.demo.dng import write_dng
 from c5.evaluation.report import write_report
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -24,10 +24,11 @@ def test_the_python_example_runs(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "roll").mkdir()
     rng = np.random.default_rng(0)
-    names = re.findall(r'"([\w/]+\.png)"', example)
+    camera = VirtualCamera.random(rng)
+    names = re.findall(r'"([\w/]+\.dng)"', example)
     assert len(names) == 4
-    for name, photo in zip(names, render_roll(VirtualCamera.random(rng), 4, rng, (64, 96)), strict=True):
-        Path(name).write_bytes(imagecodecs.png_encode(np.rint(photo.image.rgb * 65535).astype(np.uint16)))
+    for name, photo in zip(names, render_roll(camera, 4, rng, (64, 96)), strict=True):
+        write_dng(name, photo, camera)
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out.count("[") == 2
 

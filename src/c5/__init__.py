@@ -16,6 +16,7 @@ from c5.errors import (
 from c5.estimator import Model, Profile, load_model
 from c5.histogram import Geometry, Grid, histogram
 from c5.image import LinearImage
+from c5.raw import Photograph, read_photograph
 from c5.readers import read_image
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ModelFileError",
     "NotLinearError",
     "ParameterError",
+    "Photograph",
     "Profile",
     "ProfileError",
     "ReadError",
@@ -38,6 +40,7 @@ __all__ = [
     "histogram",
     "load_model",
     "read_image",
+    "read_photograph",
     "reproduction_error",
     "white_balance",
 ]

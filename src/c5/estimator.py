@@ -21,13 +21,13 @@ from c5.files import write_file
 from c5.histogram import Grid, histogram
 from c5.image import LinearImage, shrink
 from c5.model_file import UNPACKING_ERRORS, ModelFile, read_model
-from c5.readers import read_image
+from c5.raw import read_photograph
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
-"""A `LinearImage`, an array of linear RGB, or the path of an image file."""
+"""A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
 
 PROFILE_FORMAT = "c5-profile"
 PROFILE_VERSION = 1
@@ -223,7 +223,7 @@ class Model:
 def _open(image: ImageLike) -> LinearImage:
     if isinstance(image, LinearImage):
         return image
-    return read_image(image) if isinstance(image, str | Path) else shrink(image)
+    return read_photograph(image).image if isinstance(image, str | Path) else shrink(image)
 
 
 def model_names() -> list[str]:

@@ -165,14 +165,26 @@ def _write_each(
     balances: list[Balance], kinds: list[str], out: Path | None, overwrite: bool, failures: list[str]
 ) -> None:
     from c5.balance import write_output
+    from c5.parallel import in_parallel
 
+    def write(one: Balance) -> list[Path | C5Error]:
+        done: list[Path | C5Error] = []
+        for kind in kinds:
+            try:
+                done.append(write_output(one, kind, out, overwrite))
+            except C5Error as error:
+                done.append(error)
+        return done
+
+    if not kinds:
+        return
     with progress_bar() as progress:
-        for one in progress.track(balances if kinds else [], description="writing"):
-            for kind in kinds:
-                try:
-                    errors.print(write_output(one, kind, out, overwrite), markup=False)
-                except C5Error as error:
-                    failures.append(str(error))
+        for _, done in progress.track(in_parallel(write, balances), len(balances), description="writing"):
+            for each in done:
+                if isinstance(each, C5Error):
+                    failures.append(str(each))
+                else:
+                    errors.print(each, markup=False)
 
 
 def _write_set(balances: list[Balance], kinds: list[str], out: Path | None, overwrite: bool) -> None:

@@ -14,7 +14,8 @@ from PIL import Image, ImageDraw
 from c5.color import Bools, Float64s
 from c5.errors import ReadError
 from c5.image import LinearImage
-from c5.readers import read_image
+from c5.raw import read_photograph
+from c5.readers import MAX_PIXELS
 
 
 class Pixels(Protocol):
@@ -34,7 +35,7 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ImageFile:
-    """An image file with the levels of its camera, and the calibration object in it masked."""
+    """A raw file or a linear image with the levels of its camera, and the calibration object in it masked."""
 
     path: Path
     black: float = 0
@@ -45,11 +46,12 @@ class ImageFile:
     """Width and height of the picture in whose pixels the polygons are given; by default those of the file."""
 
     def read(self) -> LinearImage:
-        image = read_image(self.path, black=self.black, white=self.white)
+        photograph = read_photograph(self.path, black=self.black, white=self.white, pixels=MAX_PIXELS)
+        image = photograph.image
         if not self.masked:
             return image
         height, width = image.rgb.shape[:2]
-        drawn_on = self.drawn_on or (width, height)
+        drawn_on = self.drawn_on or photograph.size[::-1]
         polygons = [polygon * (width / drawn_on[0], height / drawn_on[1]) for polygon in self.masked]
         return replace(image, mask=image.mask & ~cover(polygons, (height, width)))
 

@@ -139,7 +139,6 @@ def _camera_tags(camera: VirtualCamera, layout: Layout, neutral: ArrayLike | Non
         _text(271, make),
         _text(272, model or make),
         _numbers(274, SHORT, layout.orientation),
-        _text(36867, f"{layout.time:%Y:%m:%d %H:%M:%S}"),
         _numbers(50706, BYTE, 1, 4, 0, 0),  # DNGVersion
         _numbers(50707, BYTE, 1, 1, 0, 0),  # DNGBackwardVersion
         _text(50708, camera.name),
