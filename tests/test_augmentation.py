@@ -414,6 +414,15 @@ def test_an_excluded_camera_never_appears_under_any_name(method: Augmentation) -
         assert seen == set(catalogue())
 
 
+def test_a_twin_with_the_matrices_of_an_excluded_camera_is_excluded_too() -> None:
+    known = catalogue()
+    twins = known | {"Twin": replace(known["Gamma"], name="Twin")}
+    samples = [*photographs("Alpha"), *photographs("Beta")]
+    drawn = draw(samples, Augmentation.CATALOGUE, rng(), calibrations=twins, exclude=frozenset({"Gamma"}))
+    seen = {sample.camera for sample in islice(drawn, 300)}
+    assert seen == set(known) - {"Gamma"}
+
+
 def test_virtual_and_catalogue_cameras_make_rolls() -> None:
     for method in (Augmentation.VIRTUAL, Augmentation.CATALOGUE):
         made = make(method, 60, settings=Settings(images_per_camera=10))

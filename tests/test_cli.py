@@ -81,6 +81,18 @@ def test_a_profile_is_the_roll_it_was_made_of(demo: Path, tmp_path: Path) -> Non
     assert c5("estimate", file, "--json").stdout != with_roll
 
 
+def test_a_roll_of_two_cameras_is_refused(demo: Path, tmp_path: Path) -> None:
+    c5("demo", "--out", tmp_path, "--seed", 2, "--count", 1, "--method", "pca")
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    for index, path in enumerate((min((demo / "roll").glob("*.dng")), *(tmp_path / "roll").glob("*.dng"))):
+        (mixed / f"{index}.dng").write_bytes(path.read_bytes())
+    done = c5("calibrate", mixed, "-o", tmp_path / "camera.c5profile")
+    assert done.returncode == 1
+    assert "a roll needs one camera's alone" in done.stderr
+    assert not (tmp_path / "camera.c5profile").exists()
+
+
 def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
     file = min((demo / "roll").glob("*.dng"))
     done = c5("explain", file, "--roll", demo / "roll", "-o", tmp_path / "out.png")

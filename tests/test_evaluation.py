@@ -40,8 +40,10 @@ from c5.evaluation.results import ImageErrors, Results, group_images, make_row, 
 from c5.evaluation.rolls import SELECTED, Selection, select_rolls, vividness
 from c5.evaluation.run import evaluate
 from c5.metrics import summarize
+from c5.training.config import NetworkConfig, TrainConfig
 from c5.training.extra import Extra
-from c5.training.methods import ABLATIONS, add_extra, configurations, make_methods
+from c5.training.ffcc import wrapped_histograms
+from c5.training.methods import ABLATIONS, C5, FfccMethod, add_extra, configurations, make_methods
 
 CAMERAS = {
     "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
@@ -50,12 +52,25 @@ CAMERAS = {
 }
 
 
+@dataclass(frozen=True)
+class NoPixels:
+    """What stands for the pixels of photographs that are never looked at."""
+
+    path: Path
+
+    def read(self) -> LinearImage:
+        raise AssertionError("nobody may look")
+
+    def digest(self) -> str:
+        return str(self.path)
+
+
 def photographs(per_camera: int = 6) -> list[Sample]:
     """Labelled photographs without pixels: cameras with one name inside another, shared scenes, published folds."""
     rng = np.random.default_rng(0)
     return [
         Sample(
-            ImageFile(Path(f"/nowhere/{dataset}/{camera}/{index}.png")),
+            NoPixels(Path(f"/nowhere/{dataset}/{camera}/{index}.png")),
             as_illuminant(rng.uniform(0.3, 1, 3)),
             camera=camera,
             dataset=dataset,
@@ -111,8 +126,10 @@ def test_nothing_of_the_test_side_reaches_training(protocol: Protocol, seed: int
             assert all(source in fold.train for source in sample.sources)
         if protocol.name in ("leave-one-dataset-out", "cross-sensor", "camera-invariance", "split"):
             tested = {by_name[name].camera for name in names}
-            assert fold.unseen == tested
+            assert tested <= fold.unseen
             assert not tested & {by_name[name].camera for name in fold.train}
+        if fold.only is not None:
+            assert all(sample.cameras <= fold.only for sample in training)
         check_separation(fold, training)
 
 
@@ -215,9 +232,9 @@ def results_of(errors: dict[str, Float64s], protocol: str = "cross-sensor") -> R
     """Results with one row for given (repeats, images) errors by camera."""
     images = group_images([f"{camera}/{i:06d}" for camera, e in errors.items() for i in range(e.shape[1])])
     tested = [ImageErrors(f"{c}/{i:06d}", e[:, i]) for c, e in errors.items() for i in range(e.shape[1])]
-    row = make_row("c5", "m = 9", tested, images, {"seed": 1}, {"command": "c5 evaluate x", "commit": "abc"})
+    row = make_row("c5", "m = 9", [tested], images, {"seed": 1}, [{"command": "c5 evaluate x", "commit": "abc"}])
     fold = {"name": "f", "trained_on": ["NUS"], "tested_on": sorted({c.split("/")[0] for c in errors})}
-    return Results(protocol, "words", images, [fold], [row])
+    return Results(protocol, "words", "digest", images, [fold], [row])
 
 
 def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
@@ -243,15 +260,12 @@ def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
         assert found[0].mean == pytest.approx(expected, abs=1e-3)
 
 
-def test_an_image_tested_twice_keeps_both_errors() -> None:
-    images = group_images(["NUS/A/1", "NUS/A/2"])
-    tested = [
-        ImageErrors("NUS/A/1", np.array([1.0])),
-        ImageErrors("NUS/A/1", np.array([3.0])),
-        ImageErrors("NUS/A/2", np.array([5.0])),
-    ]
-    row = make_row("x", "", tested, images, {}, {})
-    assert row.errors == [{"NUS/A": [1.0, 5.0]}, {"NUS/A": [3.0, None]}]
+def test_an_image_tested_twice_keeps_both_errors_and_folds_stay_whole() -> None:
+    images = group_images(["NUS/A/1", "NUS/A/2", "NUS/A/3"])
+    folds = [{"1": 1.0, "3": 2.0}, {"2": 5.0, "1": 3.0}, {"2": 4.0}]
+    tested = [[ImageErrors(f"NUS/A/{name}", np.array([e])) for name, e in fold.items()] for fold in folds]
+    row = make_row("x", "", tested, images, {}, [])
+    assert row.errors == [{"NUS/A": [1.0, 4.0, 2.0]}, {"NUS/A": [3.0, 5.0, None]}]
     assert row.statistics["NUS"].mean.mean == pytest.approx(3)
 
 
@@ -302,15 +316,26 @@ def test_tables_say_the_same_in_every_format(tmp_path: Path) -> None:
 
 def test_results_of_one_protocol_merge() -> None:
     first = results_of({"NUS/A": np.ones((1, 4))})
-    second = Results(first.protocol, "", first.images, first.folds, [replace(first.rows[0], method="ffcc")])
-    assert [row.method for row in merge([first, second, second]).rows] == ["c5", "ffcc"]
-    with pytest.raises(DataError, match="same images"):
-        merge([first, results_of({"NUS/A": np.ones((1, 5))})])
+    other = replace(first, rows=[replace(first.rows[0], method="ffcc")])
+    more = replace(first, rows=[replace(first.rows[0], variant="m = 3")])
+    assert [row.name for row in merge([first, other, other, more]).rows] == ["c5, m = 9", "ffcc, m = 9", "c5, m = 3"]
+    # Rows of one method are of one recipe, though its rolls may differ.
+    changed = replace(first, rows=[replace(more.rows[0], settings={"seed": 2})])
+    assert [row.name for row in merge([first, other, changed]).rows] == ["ffcc, m = 9", "c5, m = 3"]
+    rolls = replace(first, rows=[replace(more.rows[0], settings={"seed": 1, "n_images": [3]})])
+    assert len(merge([first, rolls]).rows) == 2
+    for foreign in (results_of({"NUS/A": np.ones((1, 5))}), replace(first, data="other")):
+        with pytest.raises(DataError, match="same data"):
+            merge([first, foreign])
 
 
 def test_published_figures_are_figures() -> None:
     published = read_published()
     assert len(published) > 80
+    figures = {(one.protocol, one.tested_on, one.method, one.source): one.values for one in published}
+    assert len(figures) == len(published)
+    assert figures["cross-sensor", "NUS", "C5, m = 9", "C5"]["worst_25"] == "3.75"
+    assert figures["leave-one-dataset-out", "NUS", "C5", "GCC"]["median"] == "1.98"
     for one in published:
         values = {name: float(value) for name, value in one.values.items() if value}
         assert 0 < values["mean"] < 12
@@ -335,6 +360,7 @@ class Fragile:
     stop_at: int
     name: str = "fragile"
     learns: bool = True
+    device: str = "CPU"
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -366,14 +392,24 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     assert [each.number for each in done] == list(range(1, 8))
     whole, parts = ((tmp_path / name / "results.json").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
-    # Other data, or another label, and the folds that it concerns are run again; a damaged file is named.
+    # Other labels, other pixels, another protocol: another table, so another folder.
+    relabelled = [replace(taken[0], illuminant=as_illuminant([1, 2, 3])), *taken[1:]]
+    repainted = [replace(taken[0], pixels=NoPixels(Path("other"))), *taken[1:]]
+    for data in (relabelled, repainted, taken[:-1]):
+        with pytest.raises(DataError, match="on other data; choose another folder"):
+            drain(evaluate(protocol, data, [Fragile(0)], tmp_path / "parts"))
+    with pytest.raises(DataError, match="choose another folder"):
+        drain(evaluate(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts"))
+    # Without the table, the folds that were run on other data are run again.
+    (tmp_path / "parts" / "results.json").unlink()
     third = Fragile(0)
-    changed = [replace(taken[0], illuminant=as_illuminant([1, 2, 3])), *taken[1:]]
-    drain(evaluate(protocol, changed, [third], tmp_path / "parts"))
-    assert third.asked == [fold.name for fold in make_folds(protocol, taken) if "NUS" in fold.name]
+    drain(evaluate(protocol, relabelled, [third], tmp_path / "parts"))
+    assert len(third.asked) == 7
     next((tmp_path / "parts").rglob("folds/*/*.json")).write_text("{")
     with pytest.raises(DataError, match="remove it"):
-        drain(evaluate(protocol, changed, [Fragile(0)], tmp_path / "parts"))
+        drain(evaluate(protocol, relabelled, [Fragile(0)], tmp_path / "parts"))
+    with pytest.raises(ParameterError, match="two methods are called 'fragile'"):
+        drain(evaluate(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new"))
 
 
 @pytest.fixture
@@ -493,10 +529,46 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: list[str], me
 def test_what_is_made_on_the_fly_comes_from_the_training_side(tmp_path: Path) -> None:
     samples = read_samples(write_manifest(tmp_path / "data"))
     for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
-        task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, lambda i, _: i)
+        task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
         made = [s for s in add_extra(task, Extra(Augmentation.CLUSTERING, 20)) if s.made]
         assert len(made) == 20
         assert all(sample.sources <= fold.train and not sample.cameras & fold.unseen for sample in made)
+
+
+def test_each_fold_trains_on_its_own_made_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made images are called alike in every fold; their histograms must not be."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    samples = read_samples(write_manifest(tmp_path / "data"))
+    extra = Extra(Augmentation.SAMPLING, 8)
+    config = replace(TrainConfig(), crops=0)
+    c5, ffcc = C5("c5+sampling", config, Rolls(), extra=extra), FfccMethod("ffcc+sampling", extra=extra)
+    for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
+        task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
+        images = add_extra(task, extra)
+        expected = [histogram(sample.read(), config.network.grid) for sample in images]
+        np.testing.assert_allclose(c5._load(images, 0, task).histograms, expected, atol=1e-6)
+        wrapped = [wrapped_histograms(sample.read()) for sample in images]
+        np.testing.assert_allclose(ffcc._load(images, task), wrapped, atol=1e-6)
+
+
+def test_other_labels_are_another_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    samples = read_samples(write_manifest(tmp_path / "data"))
+    tiny = TrainConfig(NetworkConfig(bins=16, widths=(4, 8), n_images=3), epochs=1, shift=0, crops=0)
+    method = C5("c5", tiny, Rolls((3,), repeats=1))
+    protocol = split_by_name(["Alpha"], ["Beta"])
+    drain(evaluate(protocol, samples, [method], tmp_path / "out"))
+    (tmp_path / "out" / "results.json").unlink()
+    swapped = [replace(sample, illuminant=sample.illuminant[::-1].copy()) for sample in samples]
+    drain(evaluate(protocol, swapped, [method], tmp_path / "out"))
+    assert len(list((tmp_path / "out").rglob("model.c5"))) == 2
+
+
+def test_a_camera_is_the_same_under_all_its_names() -> None:
+    taken = photographs()
+    renamed = [replace(s, camera="Canon-EOS-5D", cameras=frozenset()) if s.dataset == "Phones" else s for s in taken]
+    (fold,) = (f for f in make_folds(PROTOCOLS["leave-one-dataset-out"], renamed) if f.name == "Gehler-Shi")
+    assert not any(name.startswith("Phones/Canon5D") for name in fold.train)
 
 
 def test_named_configurations_are_the_papers_ablations() -> None:
@@ -509,4 +581,3 @@ def test_named_configurations_are_the_papers_ablations() -> None:
     assert known["gain"].network.gain
     names = [method.name for method in make_methods("c5:ablations", Rolls())]
     assert names == ["c5", *(f"c5:{name}" for name in ABLATIONS)]
-    assert {replace(config.network, bins=64, widths=(8, 16, 32, 32)).grid.bins for config in known.values()} == {64}

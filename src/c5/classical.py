@@ -81,7 +81,7 @@ def gray_edge_1(image: LinearImage, *, p: float = 1, sigma: float = 2) -> Float6
 
 
 def gray_edge_2(image: LinearImage, *, p: float = 1, sigma: float = 2) -> Float64s:
-    """As `gray_edge_1`, of second derivatives: the Frobenius norm of each channel's Hessian.
+    """As gray-edge-1, of second derivatives: the Frobenius norm of each channel's Hessian.
 
     `p` from 1 up; `sigma`, of the Gaussian, in pixels from 0.5 to 1000. Van de Weijer, Gevers and Gijsenij, "Edge-based
     color constancy", IEEE TIP 2007.

@@ -74,7 +74,7 @@ def _decode(path: Path) -> tuple[NDArray[Any], bool]:
     except FileNotFoundError:
         raise ReadError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
-        raise ReadError(f"{path}: is a folder; name the files in it, as in {path}/*.png") from None
+        raise ReadError(f"{path}: is a folder; name the files in it, as in {path}/*") from None
     except OSError as error:
         raise ReadError(f"{path}: cannot be opened: {error.strerror}") from None
     if not start:

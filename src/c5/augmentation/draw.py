@@ -148,6 +148,10 @@ class Proposal(NamedTuple):
     """From lights that are known."""
 
 
+def _matrices(calibration: Calibration) -> bytes:
+    return calibration.matrix_a.tobytes() + calibration.matrix_d65.tobytes()
+
+
 @dataclass(frozen=True, eq=False)
 class Material:
     """What a method may use."""
@@ -167,7 +171,7 @@ class Material:
         exclude: frozenset[str],
         settings: Settings,
     ) -> Material:
-        """Everything but what comes from an excluded camera."""
+        """Everything but what comes from an excluded camera, or has its very matrices: makers sell a sensor twice."""
         barred = {full_name(camera) for camera in exclude}
 
         def allowed(samples: Sequence[Sample]) -> list[Sample]:
@@ -176,7 +180,8 @@ class Material:
                 raise ParameterError("no photograph is left to augment; give others, or exclude fewer cameras")
             return kept
 
-        known = {name: calibration for name, calibration in calibrations.items() if full_name(name) not in barred}
+        hidden = {_matrices(each) for name, each in calibrations.items() if full_name(name) in barred}
+        known = {name: each for name, each in calibrations.items() if _matrices(each) not in hidden}
         return cls(allowed(sources), allowed(targets), known, settings)
 
     def is_calibrated(self, sample: Sample) -> bool:

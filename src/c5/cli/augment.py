@@ -24,7 +24,7 @@ SHOWN_LIGHTS = 2000
 def augment(
     data: Annotated[list[Path], typer.Argument(help="Datasets: folders in a known layout, or packs.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .c5data pack to write.")],
-    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or calibrations.")] = "paper",
+    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or catalogue.")] = "paper",
     count: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
     seed: Annotated[int, typer.Option(help="Another number, other images.", min=0)] = 0,
     matrices: Annotated[Path | None, typer.Option(help="A CSV file with the matrices of cameras.")] = None,

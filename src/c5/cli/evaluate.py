@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def evaluate(
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
     try:
-        for done in run(chosen, samples, methods, out, track=show_progress, command=_command()):
+        for done in run(chosen, samples, methods, out, track=_track, command=_command()):
             means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
             state = " (kept)" if done.kept else ""
             errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}", markup=False)
@@ -86,12 +86,22 @@ def evaluate(
         errors.print("stopped; the same command goes on from here", markup=False)
         raise
     results = Results.load(out / "results.json")
+    given = sum(sample.made for sample in samples)
+    for fold in results.folds if given else []:
+        errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on", markup=False)
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
     console.print(format_results(results, Format.MARKDOWN), markup=False)
     written = write_plots(results, out) if plots else []
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
         errors.print(path, markup=False)
+
+
+def _track(items: Sequence[Any], what: str) -> Iterable[Any]:
+    """A bar on a terminal; elsewhere a line, so that a log shows what is going on."""
+    if not errors.is_terminal and len(items) > 100:
+        errors.print(f"{what} ...", markup=False)
+    return show_progress(items, what)
 
 
 def report(

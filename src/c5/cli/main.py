@@ -270,6 +270,7 @@ def _read_roll(
         )
         paths = [paths[i * len(paths) // most] for i in range(most)]
     used = 0
+    cameras: set[str] = set()
     for path in show_progress(paths, "reading the roll"):
         try:
             image = shrink(read(path))
@@ -278,6 +279,11 @@ def _read_roll(
             errors.print(f"c5: passed over: {error}", markup=False)
             continue
         used += 1
+        cameras |= {image.camera} if image.camera else set()
+        if len(cameras) > 1:
+            raise ReadError(
+                f"{folder}: photographs of {' and '.join(sorted(cameras))}; a roll needs one camera's alone"
+            )
         yield image, counted
     if not used:
         raise ReadError(f"{folder}: no image in it can be used as a roll; give raw files or linear images")

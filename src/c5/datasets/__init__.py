@@ -44,8 +44,8 @@ def find_layout(path: Path, name: str | None = None) -> Dataset:
     for layout in LAYOUTS:
         if layout.recognises(path):
             return layout
-    known = "; ".join(f"{each.NAME}: {each.DESCRIPTION}" for each in LAYOUTS)
-    raise DataError(f"{path}: no images in a layout that is known ({known})")
+    known = ", ".join(each.NAME for each in LAYOUTS)
+    raise DataError(f"{path}: no labelled images in a layout that is known ({known}); see docs/datasets.md")
 
 
 def examine(path: str | Path, layout: str | None = None) -> Found:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from c5.calibration import all_names
 from c5.classical import METHODS
 from c5.color import Float32s, Float64s
 from c5.datasets import Sample
@@ -52,6 +53,8 @@ class Task:
     """All of the data, taken and not made: rolls come from here, without labels."""
     folder: Path
     """Where methods keep what they train, each under a name that says on what."""
+    digest: str
+    """Of all that training depends on but the method: images, labels, what must stay unseen."""
     track: Track
 
 
@@ -69,6 +72,11 @@ class Method(Protocol):
     @property
     def learns(self) -> bool: ...
 
+    @property
+    def device(self) -> str:
+        """What it ran on."""
+        ...
+
     def estimate(self, task: Task) -> dict[str, Float64s]:
         """Illuminants (repeats, images, 3) of the test side, by variant: "" if there is but one."""
         ...
@@ -80,6 +88,7 @@ class Classical:
 
     name: str
     learns: bool = False
+    device: str = "CPU"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -132,6 +141,7 @@ class Trained:
     model: Model
     rolls: Rolls
     learns: bool = False
+    device: str = "CPU"
     _seen: dict[str, Float32s] = field(default_factory=dict)
 
     @property
@@ -143,7 +153,8 @@ class Trained:
         return {"model": self.model.identity} | self.rolls.settings
 
     def estimate(self, task: Task) -> dict[str, Float64s]:
-        met = set(self.model.file.training.get("cameras", [])) & {sample.camera for sample in task.test}
+        tested = {name for sample in task.test for name in all_names(sample.camera)}
+        met = tested & set(self.model.file.training.get("cameras", []))
         if met:
             raise ParameterError(
                 f"the model {self.name} was trained on {', '.join(sorted(met))}: its errors there prove nothing; "

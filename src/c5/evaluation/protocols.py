@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c5.calibration import all_names
 from c5.datasets import Sample
 from c5.errors import DataError, ParameterError
 
@@ -28,7 +29,7 @@ class Fold:
     unseen: frozenset[str] = frozenset()
     """Cameras that training must not have met in any way."""
     only: frozenset[str] | None = None
-    """The only cameras that training may be about; None for any."""
+    """The only cameras that training may be about, under all their names; None for any."""
 
 
 class Protocol(NamedTuple):
@@ -58,7 +59,7 @@ def _may_train(fold: Fold, sample: Sample) -> bool:
 
 
 def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
-    """Raise an error if anything of a fold's test side is behind what it is about to train on."""
+    """Raise an error if anything is behind what a fold is about to train on that must not be."""
     if fold.train & fold.test:
         raise DataError(f"fold {fold.name}: {min(fold.train & fold.test)} is on both sides")
     for sample in training:
@@ -66,6 +67,9 @@ def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
             raise DataError(f"fold {fold.name}: {sample.name} holds something of {min(sample.sources & fold.test)}")
         if sample.cameras & fold.unseen:
             raise DataError(f"fold {fold.name}: {sample.name} knows {min(sample.cameras & fold.unseen)}")
+        if fold.only is not None and not sample.cameras <= fold.only:
+            other = min(sample.cameras - fold.only)
+            raise DataError(f"fold {fold.name}: {sample.name} is about {other} as well; leave out that augmentation")
 
 
 def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:
@@ -128,7 +132,7 @@ def camera_invariance(samples: Sequence[Sample]) -> list[Fold]:
                     pair = [sample for sample in own if sample.camera in (source, target)]
                     name = f"{dataset}/{source} to {target}"
                     fold = _unseen(name, pair, {sample.name for sample in pair if sample.camera == target})
-                    folds.append(replace(fold, only=frozenset({source})))
+                    folds.append(replace(fold, only=all_names(source)))
     return folds
 
 
@@ -144,7 +148,7 @@ def random_split(samples: Sequence[Sample]) -> list[Fold]:
             order = np.random.default_rng([repeat, len(own)]).permutation(len(own))
             test = frozenset(own[i] for i in order[: round(TEST_SHARE * len(own))])
             rest = frozenset(own) - test
-            folds.append(Fold(f"{camera} split {repeat + 1}", rest, test, only=frozenset({camera})))
+            folds.append(Fold(f"{camera} split {repeat + 1}", rest, test, only=all_names(camera)))
     return folds
 
 
@@ -198,8 +202,8 @@ def _values(samples: Iterable[Sample], what: str) -> list[str]:
 
 
 def _unseen(name: str, samples: Sequence[Sample], tested: Collection[str]) -> Fold:
-    """A fold that tests some photographs and leaves their cameras out of training, wherever they appear."""
-    unseen = frozenset(sample.camera for sample in samples if sample.name in tested)
+    """A fold that tests some photographs and leaves their cameras out of training, wherever and under what name."""
+    unseen = frozenset(name for sample in samples if sample.name in tested for name in all_names(sample.camera))
     train = frozenset(sample.name for sample in samples if sample.name not in tested and sample.camera not in unseen)
     return Fold(name, train, frozenset(tested), unseen)
 
@@ -211,7 +215,7 @@ def _cross_validation(name: str, samples: Sequence[Sample], count: int) -> list[
     else:
         place = {sample.name: _place(sample, count) for sample in samples}
     names = frozenset(place)
-    only = frozenset(sample.camera for sample in samples)
+    only = frozenset(name for sample in samples for name in all_names(sample.camera))
     folds = []
     for index in range(count):
         test = frozenset(each for each in names if place[each] == index)

@@ -1,9 +1,9 @@
 """What an evaluation came to, as one JSON file: an error for each image, statistics of each dataset and camera.
 
-    {"format": "c5-results", "version": 1, "protocol": "...", "description": "...",
+    {"format": "c5-results", "version": 1, "protocol": "...", "description": "...", "data": "...",
      "images": {"NUS/Canon600D": ["000001", ...], ...},
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
-     "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": {...},
+     "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
@@ -48,18 +48,26 @@ class Row:
     errors: list[dict[str, list[float | None]]]
     """Degrees with two decimals, by camera."""
     settings: dict[str, Any] = field(default_factory=dict)
-    made: dict[str, Any] = field(default_factory=dict)
-    """Command, version, commit, device."""
+    made: list[dict[str, Any]] = field(default_factory=list)
+    """Command, version, commit, device; several if its folds were not run at once."""
 
     @property
     def name(self) -> str:
         return f"{self.method}, {self.variant}" if self.variant else self.method
+
+    @property
+    def recipe(self) -> str:
+        """The settings but for the rolls that were tried, as text."""
+        rolls = ("n_images", "selections", "repeats")
+        return json.dumps({key: value for key, value in self.settings.items() if key not in rolls}, sort_keys=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
     protocol: str
     description: str
+    data: str
+    """A digest of all images and labels."""
     images: dict[str, list[str]]
     folds: list[dict[str, Any]]
     rows: list[Row]
@@ -70,6 +78,7 @@ class Results:
             "version": VERSION,
             "protocol": self.protocol,
             "description": self.description,
+            "data": self.data,
             "images": self.images,
             "folds": self.folds,
         }
@@ -86,7 +95,8 @@ class Results:
             if content["version"] > VERSION:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             rows = [_from_json(row) for row in content["rows"]]
-            return cls(content["protocol"], content["description"], content["images"], content["folds"], rows)
+            head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
+            return cls(**head, rows=rows)
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -112,40 +122,46 @@ def group_images(names: Sequence[str]) -> dict[str, list[str]]:
 def make_row(
     method: str,
     variant: str,
-    tested: Sequence[ImageErrors],
+    folds: Sequence[Sequence[ImageErrors]],
     images: dict[str, list[str]],
     settings: dict[str, Any],
-    made: dict[str, Any],
+    made: list[dict[str, Any]],
 ) -> Row:
-    """The statistics and the per-image errors of a method."""
+    """The statistics and the per-image errors of a method, from those of its folds."""
     groups: dict[str, list[Float64s]] = {}
     passes: list[dict[str, list[float | None]]] = []
-    place = {group: {file: index for index, file in enumerate(files)} for group, files in images.items()}
-    for one in tested:
-        group, _, file = one.name.rpartition("/")
-        for name in (group.split("/")[0], group):
-            groups.setdefault(name, []).append(one.errors)
-        index = place[group][file]
-        for errors in passes:
-            if group not in errors or errors[group][index] is None:
+    place = {f"{group}/{file}": (group, index) for group, files in images.items() for index, file in enumerate(files)}
+    for fold in folds:
+        places = [place[one.name] for one in fold]
+        for errors in passes:  # the first that has room for the whole fold
+            if all(group not in errors or errors[group][index] is None for group, index in places):
                 break
         else:
             errors = {}
             passes.append(errors)
-        errors.setdefault(group, [None] * len(images[group]))[index] = round(float(one.errors.mean()), 2)
+        for one, (group, index) in zip(fold, places, strict=True):
+            for name in (group.split("/")[0], group):
+                groups.setdefault(name, []).append(one.errors)
+            errors.setdefault(group, [None] * len(images[group]))[index] = round(float(one.errors.mean()), 2)
     statistics = {name: summarize_repeats(np.stack(errors, axis=1)) for name, errors in sorted(groups.items())}
     return Row(method, variant, statistics, passes, settings, made)
 
 
 def merge(parts: Sequence[Results]) -> Results:
-    """Results of one protocol on the same images, as one; of rows with the same name the last one stays."""
+    """Results of one protocol on the same data, as one.
+
+    Of rows with the same name the last one stays. A method that was trained or set otherwise takes all its earlier
+    rows away: rows of one method in one table are of one recipe.
+    """
     first = parts[0]
-    rows = {}
+    rows: dict[tuple[str, str], Row] = {}
     for part in parts:
-        if part.protocol != first.protocol or part.images != first.images:
-            raise DataError(f"{part.protocol} and {first.protocol} were not run on the same images; report them apart")
-        rows.update({row.name: row for row in part.rows})
-    return Results(first.protocol, first.description, first.images, first.folds, list(rows.values()))
+        if (part.protocol, part.data, part.images) != (first.protocol, first.data, first.images):
+            raise DataError(f"{part.protocol} and {first.protocol} were not run on the same data; report them apart")
+        recipes = {row.method: row.recipe for row in part.rows}
+        rows = {key: row for key, row in rows.items() if recipes.get(row.method, row.recipe) == row.recipe}
+        rows.update({(row.method, row.variant): row for row in part.rows})
+    return Results(first.protocol, first.description, first.data, first.images, first.folds, list(rows.values()))
 
 
 def _to_json(row: Row) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from c5.color import Float64s, angular_error
 from c5.datasets import Sample
-from c5.errors import DataError
+from c5.errors import DataError, ParameterError
 from c5.evaluation.methods import Method, Task, Track, digest_name, slug
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
@@ -51,41 +51,67 @@ def evaluate(
     Rows that it held already, of other methods on the same images, stay in it.
     """
     folds = make_folds(protocol, samples)
+    names = [method.name for method in methods]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
     photographs = [sample for sample in samples if not sample.made]
+    contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
+    described = [_describe(fold, samples) for fold in folds]
+    data = _digest([contents[sample.name] for sample in samples])
+    before = _load_results(folder / "results.json", protocol.name, images, described, data)
     rows: list[Row] = []
     for index, method in enumerate(methods):
-        variants: dict[str, list[ImageErrors]] = {}
-        made = _provenance(command)
+        variants: dict[str, list[list[ImageErrors]]] = {}
+        made: list[dict[str, Any]] = []
         for number, fold in enumerate(folds):
             training = training_side(fold, samples) if method.learns else []
             check_separation(fold, training)
             test = test_side(fold, photographs)
-            task = Task(fold, training, test, photographs, folder / "models", track)
+            digest = _digest([sorted(fold.unseen), *(contents[sample.name] for sample in training)])
+            task = Task(fold, training, test, photographs, folder / "models", digest, track)
+            key = _digest([method.settings, digest, sorted(fold.test), data])
             place = folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
-            key = _key(method, task)
             errors, origin = _load(place, key)
             kept = errors is not None
             if errors is None:
+                origin = _provenance(command, method)
                 truth = np.stack([sample.illuminant for sample in test])
                 found = method.estimate(task)
                 errors = {variant: angular_error(lights, truth) for variant, lights in found.items()}
-                _save(place, key, errors, made)
-            else:
-                made = origin
+                _save(place, key, errors, origin)
+            made += [origin] if origin not in made else []
             for variant, values in errors.items():
                 each = [ImageErrors(s.name, values[:, column]) for column, s in enumerate(test)]
-                variants.setdefault(variant, []).extend(each)
+                variants.setdefault(variant, []).append(each)
             yield Done(method.name, fold.name, errors, kept, index * len(folds) + number + 1, len(methods) * len(folds))
         rows += [make_row(method.name, v, tested, images, method.settings, made) for v, tested in variants.items()]
-    described = [_describe(fold, samples) for fold in folds]
-    results = Results(protocol.name, protocol.description, images, described, rows)
-    path = folder / "results.json"
-    if path.exists():
-        before = Results.load(path)
-        if (before.protocol, before.images, before.folds) == (results.protocol, images, described):
-            results = merge([before, results])
-    results.save(path)
+    results = Results(protocol.name, protocol.description, data, images, described, rows)
+    (results if before is None else merge([before, results])).save(folder / "results.json")
+
+
+def _load_results(
+    path: Path, protocol: str, images: dict[str, list[str]], folds: list[dict[str, Any]], data: str
+) -> Results | None:
+    """The results that a folder holds already, if they can stand in one table with those to come."""
+    if not path.exists():
+        return None
+    before = Results.load(path)
+    if (before.protocol, before.images, before.folds, before.data) != (protocol, images, folds, data):
+        raise DataError(
+            f"{path}: of {before.protocol} on other data; choose another folder with -o, or remove this one"
+        )
+    return before
+
+
+def _content(sample: Sample) -> list[Any]:
+    """All of a sample that a result can depend on."""
+    return [sample.name, sample.camera, sample.illuminant.tolist(), sample.pixels.digest()]
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
@@ -99,12 +125,6 @@ def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
         "tested_on": sorted({sample.dataset for sample in test}),
         "test_images": len(test),
     }
-
-
-def _key(method: Method, task: Task) -> str:
-    """What a fold's result depends on; a fold that was run on other data is run again."""
-    content = [method.settings, *([s.name, s.illuminant.tolist()] for s in (*task.training, *task.test))]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _save(path: Path, key: str, errors: dict[str, Float64s], made: dict[str, Any]) -> None:
@@ -124,8 +144,8 @@ def _load(path: Path, key: str) -> tuple[dict[str, Float64s] | None, dict[str, A
         raise DataError(f"{path}: damaged ({error}); remove it, and the fold is run again") from error
 
 
-def _provenance(command: str) -> dict[str, Any]:
-    made = {"command": command, "machine": platform.machine(), "python": platform.python_version()}
+def _provenance(command: str, method: Method) -> dict[str, Any]:
+    made = {"command": command, "device": method.device, "python": platform.python_version()}
     try:
         made["version"] = version("c5-awb")
     except PackageNotFoundError:

@@ -45,11 +45,12 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         if plan.extra is not None:
             own = [sample for sample in images if not sample.made and sample.camera not in held]
             images += plan.extra.make(own, held, lambda items: progress.track(items, description="augmenting"))
+        met = frozenset(camera for sample in images if sample.made for camera in sample.cameras)
         samples = load_samples(images, plan.config.network.grid, plan.config.crops, track)
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
         task = progress.add_task("training", total=plan.config.epochs)
         try:
-            for done in train(plan, samples, folder, board=board):
+            for done in train(plan, samples, folder, met=met, board=board):
                 text = f"training: loss {done.epoch.loss:.2f}, error {done.epoch.error:.2f}°"
                 if done.validation is not None:
                     console.print(f"epoch {done.epoch.number}: {_describe(done.validation)}")

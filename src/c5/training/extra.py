@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from c5.augmentation import Augmentation, augment
 from c5.calibration import read_calibrations
 from c5.datasets import Sample
-from c5.errors import ParameterError
+from c5.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class Extra:
 
     def to_json(self) -> dict[str, Any]:
         return {"method": self.method.value, "count": self.count, "matrices": self.matrices, "seed": self.seed}
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What the made images depend on beside the photographs: the content of the file of matrices, not its name."""
+        try:
+            content = b"" if self.matrices is None else Path(self.matrices).read_bytes()
+        except OSError as error:
+            raise DataError(f"{self.matrices}: cannot be read: {error.strerror}") from None
+        return self.to_json() | {"matrices": hashlib.sha256(content).hexdigest()[:16]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Extra:

@@ -76,6 +76,10 @@ class C5:
             raise ParameterError(f"{self.name} is bound to m = {count}: give --m {count}")
 
     @property
+    def device(self) -> str:
+        return device_name()
+
+    @property
     def settings(self) -> dict[str, Any]:
         return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _extra(self.extra) | self.rolls.settings
 
@@ -92,13 +96,14 @@ class C5:
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
-        content = [config.to_json(), _extra(self.extra), sorted(sample.name for sample in task.training)]
+        content = [config.to_json(), _extra(self.extra), task.digest]
         folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
         if not (folder / "model.c5").exists():
-            plan = Plan(config, [], [])
+            plan = Plan(config, [], [], self.extra)
             plan.save(folder)
-            samples = self._load(add_extra(task, self.extra), config.crops, task)
-            steps = train(plan, samples, folder)
+            images = add_extra(task, self.extra)
+            met = frozenset(camera for sample in images for camera in sample.cameras)
+            steps = train(plan, self._load(images, config.crops, task), folder, met=met)
             for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
                 if next(steps, None) is None:
                     break
@@ -107,18 +112,21 @@ class C5:
         return load_network(folder, config.network)
 
     def _load(self, samples: list[Sample], crops: int, task: Task) -> Samples:
-        """Their histograms, each read once in a run."""
-        wanted = [
-            sample for sample in samples if (sample.name not in self._views) or len(self._views[sample.name]) <= crops
-        ]
+        """Their histograms; those of photographs are read once in a run."""
+        wanted = [sample for sample in samples if sample.made or sample.name not in self._views]
+        loaded: dict[str, Float32s] = {}
         if wanted:
-            loaded = load_samples(
-                wanted, self.config.network.grid, self.config.crops, lambda items: task.track(items, "histograms")
-            )
-            self._views.update(zip((sample.name for sample in wanted), loaded.views, strict=True))
-        views = np.stack([self._views[sample.name][: 1 + crops] for sample in samples])
-        illuminants = np.stack([sample.illuminant for sample in samples])
-        return Samples(views, illuminants, np.array([sample.camera for sample in samples]))
+            grid = self.config.network.grid
+            views = load_samples(wanted, grid, self.config.crops, lambda items: task.track(items, "histograms")).views
+            loaded = dict(zip((sample.name for sample in wanted), views, strict=True))
+            # Made images are called alike in every fold, and are not alike.
+            self._views.update((sample.name, loaded[sample.name]) for sample in wanted if not sample.made)
+        found = self._views | loaded
+        return Samples(
+            np.stack([found[sample.name][: 1 + crops] for sample in samples]),
+            np.stack([sample.illuminant for sample in samples]),
+            np.array([sample.camera for sample in samples]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +138,10 @@ class FfccMethod:
     extra: Extra | None = None
     learns: bool = True
     _seen: dict[str, Float32s] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        return f"CPU, torch {torch.__version__}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -144,10 +156,13 @@ class FfccMethod:
     def _load(self, samples: list[Sample], task: Task) -> Float32s:
         config = self.config
         what, shape = f"ffcc {config.bins} {config.step} {config.weight_power}", (2, config.bins, config.bins)
-        wanted = [sample for sample in samples if sample.name not in self._seen or sample.made]
+        found = dict(self._seen)
+        wanted = [sample for sample in samples if sample.made or sample.name not in found]
         for sample in task.track(wanted, "histograms"):
-            self._seen[sample.name] = remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
-        return np.stack([self._seen[sample.name] for sample in samples])
+            found[sample.name] = remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
+            if not sample.made:  # made images are called alike in every fold
+                self._seen[sample.name] = found[sample.name]
+        return np.stack([found[sample.name] for sample in samples])
 
 
 def add_extra(task: Task, extra: Extra | None) -> list[Sample]:
@@ -161,7 +176,13 @@ def add_extra(task: Task, extra: Extra | None) -> list[Sample]:
 
 
 def _extra(extra: Extra | None) -> dict[str, Any]:
-    return {} if extra is None else {"extra": extra.to_json()}
+    return {} if extra is None else {"extra": extra.fingerprint}
+
+
+def device_name() -> str:
+    """Where networks are trained, and with what."""
+    device = default_device()
+    return f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}, torch {torch.__version__}"
 
 
 def load_network(folder: Path, config: NetworkConfig) -> Network:

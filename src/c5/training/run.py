@@ -19,6 +19,7 @@ import torch
 
 from c5.color import Float64s, angular_error
 from c5.errors import ParameterError, ReadError
+from c5.evaluation.methods import REPEATS
 from c5.evaluation.rolls import draw_rolls
 from c5.files import write_file
 from c5.metrics import Statistics, summarize_repeats
@@ -29,8 +30,6 @@ from c5.training.loop import Epoch, Trainer, estimate
 from c5.training.samples import Samples
 
 VALIDATE_EVERY = 10  # epochs
-REPEATS = 10
-"""How often the final validation draws additional images anew, as in the paper."""
 
 
 class Plan(NamedTuple):
@@ -68,7 +67,7 @@ def check_hold_out(hold_out: list[str], cameras: set[str]) -> None:
     for camera in hold_out:
         if camera not in cameras:
             raise ParameterError(f"no camera is called {camera!r}; there are {', '.join(sorted(cameras))}")
-    if cameras <= set(hold_out):
+    if hold_out and cameras <= set(hold_out):
         raise ParameterError("all cameras are held out; leave some to train on")
 
 
@@ -88,11 +87,18 @@ def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
 
 
 def train(
-    plan: Plan, samples: Samples, folder: Path, *, device: torch.device | None = None, board: Any = None
+    plan: Plan,
+    samples: Samples,
+    folder: Path,
+    *,
+    met: frozenset[str] = frozenset(),
+    device: torch.device | None = None,
+    board: Any = None,
 ) -> Iterator[Progress]:
     """Train from the last checkpoint in the folder, or from the start; at the end the model file is there.
 
-    `board` is a TensorBoard SummaryWriter, where one is wanted.
+    `met` are the cameras behind made images, which the model file names too. `board` is a TensorBoard SummaryWriter,
+    where one is wanted.
     """
     own, held = split(samples, plan.hold_out)
     trainer = Trainer(plan.config, own, device)
@@ -113,14 +119,15 @@ def train(
         trainer.network,
         folder / "model.c5",
         name=folder.resolve().name,
-        training=_describe(plan, own),
+        training=_describe(plan, own, met),
         errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
     yield Progress(trainer.history[-1], final)
 
 
-def _describe(plan: Plan, own: Samples) -> dict[str, Any]:
-    described = {"config": plan.config.to_json(), "cameras": sorted(set(own.cameras.tolist())), "images": len(own)}
+def _describe(plan: Plan, own: Samples, met: frozenset[str]) -> dict[str, Any]:
+    cameras = sorted({*own.cameras.tolist(), *met})
+    described = {"config": plan.config.to_json(), "cameras": cameras, "images": len(own)}
     return described if plan.extra is None else described | {"extra": plan.extra.to_json()}
 
 
