@@ -14,7 +14,7 @@ from c5.evaluation.rolls import draw_rolls
 from c5.training import loop
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.loop import Trainer, TrainingError
-from c5.training.run import Plan, load_checkpoint, split, train, validate
+from c5.training.run import Plan, check_hold_out, load_checkpoint, split, train, validate
 from c5.training.samples import Samples, draw_epoch
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
@@ -67,6 +67,15 @@ def test_resumed_is_uninterrupted(few: Samples, tmp_path: Path, monkeypatch: pyt
     models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
     assert models[0].identity == models[1].identity
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
+
+
+def test_a_model_names_the_cameras_behind_made_images(few: Samples, tmp_path: Path) -> None:
+    plan = Plan(TrainConfig(SMALL, epochs=1, batch_sizes=(8,), shift=2), ["x"], [])
+    for _ in train(plan, few, tmp_path, met=frozenset({"Behind"}), device=CPU):
+        pass
+    named = load_model(tmp_path / "model.c5").file.training["cameras"]
+    assert named == sorted({*few.cameras.tolist(), "Behind"})
+    check_hold_out([], set())  # made images alone can be trained on
 
 
 def test_same_seed_same_run_other_seed_other_run(few: Samples) -> None:

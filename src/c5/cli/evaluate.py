@@ -149,7 +149,11 @@ def _methods(text: str, rolls: Rolls, learn: Callable[[str], list[Method]]) -> l
     if text in METHODS:
         return [Classical(text)]
     if text.endswith(".c5"):
-        return [Trained(load_model(text), rolls)]
+        model = load_model(text)
+        if not model.file.training.get("cameras"):
+            note = f"note: {text} does not say which cameras it was trained on; on those its errors prove nothing"
+            errors.print(note, markup=False)
+        return [Trained(model, rolls)]
     kind = text.partition(":")[0].partition("+")[0]
     if kind not in ("c5", "ffcc"):
         names = ", ".join([*METHODS, "classical", "c5", "c5:CONFIGURATION", "ffcc", "METHOD+AUGMENTATION"])
