@@ -5,29 +5,55 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import imagecodecs
 import numpy as np
 import pytest
+from dng_files import camera as make_camera
+from dng_files import numbers
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
 from PIL import Image, ImageOps
 from typer.testing import CliRunner
 
-from c5 import Estimate, LinearImage, angular_error
-from c5.balance import UNCERTAIN_DEG, Balance, Fallback, apply_fallback, describe, smooth
+from c5 import C5Error, LinearImage, ParameterError, angular_error
+from c5.balance import (
+    OUTPUTS,
+    UNCERTAIN_DEG,
+    Balance,
+    Fallback,
+    Shot,
+    apply_fallback,
+    describe,
+    plan_outputs,
+    show_pair,
+    smooth,
+    write_output,
+)
+from c5.calibration import Calibration
+from c5.catalog import Order
 from c5.classical import gray_world
 from c5.cli import app
+from c5.cli.balance import _Rolls, _Seen
 from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, write_dng
+from c5.demo.dng import Layout, encode_dng, write_dng
+from c5.estimator import Model
+from c5.histogram import Grid
+from c5.image import WORKING_PIXELS
+from c5.model_file import ModelFile
 from c5.picture import turn
 from c5.raw import Photograph, read_photograph
 
 NOON = datetime(2026, 6, 1, 12)
+Roll = tuple[Path, dict[str, Float64s]]
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +66,8 @@ def make_balance(
 ) -> Balance:
     time = None if second is None else NOON + timedelta(seconds=second)
     photograph = Photograph(LinearImage(textured(1), camera=camera), (24, 30), time, as_illuminant([1, 2, 1]))
-    estimate = Estimate(as_illuminant(light), None, uncertainty)
-    return Balance(Path(name), photograph, estimate, estimate.illuminant, "model", 0, lambda **_: photograph)
+    shot = Shot.of(Path(name), photograph)
+    return Balance(shot, as_illuminant(light), uncertainty, "model", 0, lambda **_: photograph)
 
 
 def lights(balances: list[Balance]) -> Float64s:
@@ -78,14 +104,22 @@ def test_smoothing_leaves_a_steady_light_alone_and_trusts_the_certain() -> None:
 def test_a_pause_or_another_camera_is_another_light() -> None:
     day, night = uv_to_rgb([0.5, 0.1]), uv_to_rgb([0.0, 0.6])
     burst = [make_balance(day, float(i), name=f"a{i}") for i in range(5)]
-    later = [make_balance(night, 7200.0 + i, name=f"b{i}") for i in range(5)]
+    later = [make_balance(night, 20.0 + i, name=f"b{i}") for i in range(5)]  # long for a burst
     found = lights(smooth([*burst, *later]))
-    np.testing.assert_allclose(found[:5], lights(burst), atol=0.02)
-    np.testing.assert_allclose(found[5:], lights(later), atol=0.02)
+    np.testing.assert_allclose(found, lights([*burst, *later]), atol=1e-9)
     other = [make_balance(night, i + 0.5, camera="B", name=f"c{i}") for i in range(5)]
     np.testing.assert_allclose(lights(smooth([*burst, *other])), lights([*burst, *other]), atol=1e-9)
     timeless = make_balance(night)
     assert smooth([*burst, timeless])[-1] is timeless
+
+
+def test_scenes_of_a_shoot_are_no_sequence_and_one_photograph_is_none() -> None:
+    rng = np.random.default_rng(0)
+    scenes = [make_balance(uv_to_rgb(rng.uniform(-0.5, 0.5, 2)), 420.0 * i, name=str(i)) for i in range(6)]
+    assert all(found is scene for found, scene in zip(smooth(scenes), scenes, strict=True))
+    lapse = [make_balance(scene.illuminant, 60.0 * i, name=str(i)) for i, scene in enumerate(scenes)]
+    assert {balance.by for balance in smooth(lapse)} == {"smoothed"}
+    assert smooth(lapse[:1])[0] is lapse[0]
 
 
 def test_what_is_used_when_the_model_is_uncertain() -> None:
@@ -99,12 +133,69 @@ def test_what_is_used_when_the_model_is_uncertain() -> None:
     np.testing.assert_array_equal(camera.illuminant, as_illuminant([1, 2, 1]))
     assert camera.by == "camera"
     gray = apply_fallback(unsure, Fallback.GRAY_WORLD)
-    np.testing.assert_array_equal(gray.illuminant, gray_world(unsure.photograph.image))
+    np.testing.assert_array_equal(gray.illuminant, gray_world(LinearImage(textured(1))))
     # The estimate itself, and the mark, stay to be seen.
     assert gray.uncertain
     assert describe(gray)["uncertain"]
-    unknown = replace(unsure, photograph=replace(unsure.photograph, as_shot=None))
+    unknown = replace(unsure, shot=replace(unsure.shot, as_shot=None))
     assert apply_fallback(unknown, Fallback.CAMERA) is unknown
+
+
+def test_little_is_kept_of_a_photograph() -> None:
+    side = round(WORKING_PIXELS**0.5)
+    photograph = Photograph(LinearImage(textured(1, side, side)), (side, side))
+    shot = Shot.of(Path("x"), photograph)
+    assert not any(isinstance(value, LinearImage | Photograph) for value in vars(shot).values())
+    small = shot.with_thumbnail(photograph.image).thumbnail
+    assert small is not None
+    assert sum(part.nbytes for part in small) < 600_000
+    with pytest.raises(ParameterError, match="no thumbnail"):
+        show_pair(shot, as_illuminant([1, 1, 1]))
+
+
+def test_a_light_that_no_temperature_has() -> None:
+    """What has a calibration but no temperature can still be shown and described."""
+    camera = VirtualCamera.nikon_d5100()
+    calibration = Calibration("A", camera.color_matrix(2856), camera.color_matrix(6504))
+    odd = make_balance(as_illuminant([1e-3, 1e-3, 1]))
+    odd = replace(odd, shot=replace(odd.shot, calibration=calibration).with_thumbnail(LinearImage(textured(1))))
+    assert describe(odd)["kelvin"] is describe(odd)["tint"] is None
+    assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.shot, odd.illuminant))
+    for kind in ("xmp", "pp3"):
+        with pytest.raises(ParameterError, match=r"^x: "):
+            write_output(odd, kind, Path("nowhere"), overwrite=False)
+
+
+names = st.lists(
+    st.builds(
+        "/".join,
+        st.tuples(
+            st.sampled_from(["p", "q", "p/r"]),
+            st.sampled_from(
+                ["a.dng", "a.DNG", "A.dng", "a.nef", "a.png", "a.png.c5.png", "a.dng.c5.jpg", "a.tif", "a"]
+            ),
+        ),
+    ),
+    min_size=1,
+    max_size=8,
+    unique=True,
+)
+
+
+@given(names=names, kinds=st.sets(st.sampled_from(sorted(OUTPUTS))), out=st.sampled_from([None, "out", "p", "q/../p"]))
+def test_no_plan_loses_a_file(names: list[str], kinds: set[str], out: str | None) -> None:
+    paths = [Path(name) for name in names]
+    places, refused = plan_outputs(paths, kinds, None if out is None else Path(out))
+    assert len(places) + len(refused) == len(paths) * len(kinds)
+    for message in refused:
+        assert any(message.startswith(f"{path}: ") for path in paths)
+
+    def spelled(path: Path) -> tuple[Path, str]:
+        return path.parent.resolve(), path.name.lower()
+
+    taken = [spelled(path) for path in places.values()]
+    assert len(set(taken)) == len(taken)
+    assert not set(taken) & set(map(spelled, paths))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -119,7 +210,7 @@ def test_pictures_are_turned_as_exif_says(orientation: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def roll(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Float64s]]:
+def roll(tmp_path_factory: pytest.TempPathFactory) -> Roll:
     """Six DNG files of one rendered camera, and their true lights."""
     folder = tmp_path_factory.mktemp("photographs")
     rng = np.random.default_rng(15)
@@ -133,21 +224,59 @@ def roll(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Floa
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
+    """The command's exit code, and what it prints on both ends; an error that would end it is its last line."""
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(done.exception, C5Error):
+        return 1, done.stdout, f"{done.stderr}c5: {done.exception}\n"
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_whole_way(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -> None:
+def as_shot(path: Path) -> Float64s:
+    found = read_photograph(path).as_shot
+    assert found is not None
+    return found
+
+
+def files_of(folder: Path) -> dict[Path, tuple[bytes, int]]:
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """Every file that is there stays as it is; others may come."""
+    before = files_of(folder)
+    yield
+    after = files_of(folder)
+    assert {path: after.get(path) for path in before} == before
+
+
+def save(path: Path, seed: int = 1) -> Path:
+    """A small linear photograph of any kind that its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = textured(seed, 40, 60)
+    if path.suffix == ".npy":
+        np.save(path, pixels)
+    elif path.suffix == ".jpg":
+        Image.fromarray((255 * pixels).astype(np.uint8)).save(path)
+    elif path.suffix == ".png":
+        path.write_bytes(imagecodecs.png_encode((65535 * pixels).astype(np.uint16)))
+    else:
+        path.write_bytes(encode_dng(numbers(seed, 40, 60), make_camera(), Layout()))
+    return path
+
+
+def test_the_whole_way(roll: Roll, tmp_path: Path) -> None:
     folder, truth = roll
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     catalog, out = tmp_path / "catalog.db", tmp_path / "out"
+    before = files_of(folder)
     assert run("catalog", "add", folder, "--catalog", catalog)[0] == 0
     kinds = ("--preview", "--png", "--xmp", "--pp3", "--darktable", "--dng", "--sheet", "--json", "--csv")
     code, stdout, stderr = run("balance", folder, "--catalog", catalog, "--out", out, *kinds)
     assert code == 0, stderr
-    assert "roll of 6 vivid photographs" in stderr
-    assert all(name in stderr + stdout for name in truth)
+    (said,) = (line for line in stderr.splitlines() if "roll of 6 vivid photographs: " in line)
+    assert set(said.split("photographs: ")[1].split(", ")) == set(truth)
+    assert all(name in stdout for name in truth)
     rows = [json.loads(line) for line in (out / "balance.jsonl").read_text().splitlines()]
     table = list(csv.DictReader((out / "balance.csv").read_text().splitlines()))
     assert [row["file"] for row in table] == [row["file"] for row in rows] == [str(folder / name) for name in truth]
@@ -155,7 +284,7 @@ def test_the_whole_way(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -
         name, stem = Path(row["file"]).name, Path(row["file"]).stem
         np.testing.assert_allclose(gains(row["illuminant"]), row["gains"], rtol=1e-4)
         assert float(cells["gains_r"]) == row["gains"][0]
-        assert row["roll"] == 6
+        assert (row["roll"], row["by"]) == (6, "model")
         assert 1500 < row["kelvin"] < 50000
         # The copy differs from the original in the tag alone, and a reader finds our light in it.
         copy = read_photograph(out / name)
@@ -167,16 +296,17 @@ def test_the_whole_way(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -
         assert row["camera_angle_deg"] == pytest.approx(
             float(angular_error(original.as_shot, row["illuminant"])), abs=0.01
         )
-        with Image.open(out / f"{stem}.png") as picture:
-            wide = picture.width > picture.height
-        assert wide == (original.orientation == 1)
+        for picture in (out / f"{name}.c5.png", out / f"{name}.c5.jpg"):
+            with Image.open(picture) as opened:
+                assert (opened.width > opened.height) == (original.orientation == 1)
         for suffix in (".xmp", ".dng.pp3", ".dng.xmp"):
             assert (out / f"{stem}{suffix}").stat().st_size > 100
-    assert np.mean([angular_error(row["illuminant"], truth[Path(row["file"]).name]) for row in rows]) < 8
+    # The model beats the setting of a camera that believes in daylight.
+    errors = np.array([angular_error(row["illuminant"], truth[Path(row["file"]).name]) for row in rows])
+    assert np.mean(errors) < np.mean([angular_error(as_shot(folder / name), light) for name, light in truth.items()])
     with Image.open(out / "sheet.jpg") as sheet:
         assert sheet.width > 900
-    # Nothing beside the photographs, and they themselves are as they were.
-    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+    assert files_of(folder) == before  # nothing new beside the photographs either
     # What exists stays; with --overwrite a sidecar keeps what else it holds.
     sidecar = out / f"{next(iter(truth))}.pp3"
     sidecar.write_text("[Exposure]\nCompensation=0.7\n" + sidecar.read_text())
@@ -188,44 +318,243 @@ def test_the_whole_way(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -
     assert "Compensation=0.7" in sidecar.read_text()
 
 
-def test_one_bad_file_does_not_stop_the_set(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -> None:
+def test_smoothed_first_then_the_fallback(roll: Roll, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, truth = roll
-    bad = tmp_path / "bad.dng"
-    bad.write_bytes((folder / next(iter(truth))).read_bytes()[:5000])
-    nothing = tmp_path / "none.db"
-    files = [folder / name for name in list(truth)[:2]]
-    code, stdout, stderr = run("balance", files[0], bad, files[1], "--json")
+
+    def used(*options: str) -> list[dict[str, Any]]:
+        code, stdout, stderr = run("balance", folder, "--json", "--smooth", *options)
+        assert code == 0, stderr
+        return [json.loads(line) for line in stdout.splitlines()]
+
+    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", 1e3)
+    assert {row["by"] for row in used("--fallback", "camera")} == {"smoothed"}
+    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", 0.0)
+    for row in used("--fallback", "camera"):
+        assert row["by"] == "camera"
+        assert row["camera_angle_deg"] == pytest.approx(0, abs=1e-3)
+    code, stdout, _ = run("balance", folder / next(iter(truth)), "--json", "--smooth")
+    assert (code, json.loads(stdout)["by"]) == (0, "model")
+
+
+@pytest.mark.parametrize("pattern", ["RGGB", ""])
+def test_a_gray_patch_of_a_raw_file_is_gray_in_its_picture(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", -1.0)  # so that the camera's own setting is used, here the truth
+    camera, light = make_camera(), np.array([0.45, 1.0, 0.7])
+    raw = numbers(3, 120, 180)
+    for column, level in ((40, 0.2), (100, 0.6)):
+        raw[40:80, column : column + 40] = np.rint(camera.black_level + 15359 * level * light)
+    raw[:20, 100:] = camera.white_level  # blown out
+    path = tmp_path / "card.dng"
+    path.write_bytes(encode_dng(raw, camera, Layout(pattern), neutral=light))
+    assert run("balance", path, "--preview", "--fallback", "camera")[0] == 0
+    with Image.open(tmp_path / "card.dng.c5.jpg") as opened:
+        picture = np.asarray(opened).astype(int)
+    scale = picture.shape[0] / 120
+    for rows, columns in (
+        (slice(48, 72), slice(48, 72)),
+        (slice(48, 72), slice(108, 132)),
+        (slice(2, 12), slice(120, 170)),
+    ):
+        part = (slice(*(round(edge * scale) for edge in (side.start, side.stop))) for side in (rows, columns))
+        patch = picture[tuple(part)].mean(axis=(0, 1))
+        assert np.ptp(patch) < 2
+    assert patch.min() > 250
+
+
+# Originals ------------------------------------------------------------------------------------------------------------
+
+
+def test_no_photograph_is_ever_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "photos"
+    png, jpg, raw = save(folder / "a.png"), save(folder / "b.jpg"), save(folder / "IMG_1.dng")
+    save(folder / "IMG_1.jpg")  # the camera's own
+    with untouched(folder):
+        assert run("balance", png, "--png", "--overwrite")[0] == 0
+        assert run("balance", jpg, "--assume-srgb", "--preview", "--overwrite")[0] == 0
+        assert run("balance", raw, "--preview", "--overwrite")[0] == 0
+    own = [folder / "a.png.c5.png", folder / "IMG_1.dng.c5.jpg"]
+    with untouched(folder):
+        code, _, stderr = run("balance", raw, "--dng", "--overwrite")
+        assert code == 1
+        assert "give --out DIR" in stderr
+        (tmp_path / "link").symlink_to(folder)
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "IMG_1.dng").symlink_to(raw)
+        for place in (folder, tmp_path / "link", tmp_path / "other"):
+            code, _, stderr = run("balance", raw, "--dng", "--overwrite", "--out", place)
+            assert code == 1
+            assert f"c5: {raw}: {place / raw.name} is a photograph of this set" in stderr
+        # Pictures of our own are photographs only if they are named.
+        code, _, stderr = run("balance", png, own[0], "--png", "--overwrite")
+        assert code == 1
+        assert "is a photograph of this set" in stderr
+    monkeypatch.chdir(folder)
+    save(folder / "sheet.jpg")
+    with untouched(folder):
+        code, _, stderr = run("balance", "sheet.jpg", "--assume-srgb", "--sheet", "--overwrite")
+        assert code == 1
+        assert "sheet.jpg: is a photograph of this set" in stderr
+    assert run("balance", folder, "--json")[1].count("\n") == 2  # a.png and IMG_1.dng
+
+
+def test_two_that_want_one_place_get_none(tmp_path: Path) -> None:
+    twins = [save(tmp_path / "p" / "IMG_1.dng"), save(tmp_path / "q" / "IMG_1.dng", 2)]
+    other, out = save(tmp_path / "q" / "IMG_2.dng", 3), tmp_path / "out"
+    code, stdout, stderr = run("balance", tmp_path / "p", tmp_path / "q", "--dng", "--xmp", "--json", "--out", out)
     assert code == 1
-    assert [json.loads(line)["file"] for line in stdout.splitlines()] == [str(path) for path in files]
-    assert "bad.dng" in stderr
-    assert "not in the catalogue; the roll is 2 of these photographs" in stderr
-    code, stdout, stderr = run("balance", files[0], "--csv")
+    for twin, rival in (twins, twins[::-1]):
+        for name in ("IMG_1.dng", "IMG_1.xmp"):
+            assert f"c5: {twin}: {out / name} is wanted for {rival} too" in stderr
+    assert sorted(path.name for path in out.iterdir()) == ["IMG_2.dng", "IMG_2.xmp", "balance.jsonl"]
+    assert other.name in stdout
+    assert len((out / "balance.jsonl").read_text().splitlines()) == 3
+    save(tmp_path / "p" / "IMG_1.nef", 4)
+    assert run("balance", tmp_path / "p", "--xmp", "--pp3")[0] == 1
+    made = {path.name for path in (tmp_path / "p").iterdir()}
+    assert made == {"IMG_1.dng", "IMG_1.nef", "IMG_1.dng.pp3", "IMG_1.nef.pp3"}
+    # However a photograph is spelled, it is one.
+    assert run("balance", twins[1], tmp_path / "p" / ".." / "q" / "IMG_1.dng", "--xmp")[0] == 0
+
+
+# What fails -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_bad_file_does_not_stop_the_set(roll: Roll, tmp_path: Path) -> None:
+    folder, truth = roll
+    good = [folder / name for name in list(truth)[:2]]
+    cut = tmp_path / "cut.dng"
+    cut.write_bytes(good[0].read_bytes()[:5000])
+    black = tmp_path / "black.npy"
+    np.save(black, np.zeros((9, 9, 3), np.uint16))
+    missing, long = tmp_path / "missing.dng", tmp_path / f"{'x' * 300}.dng"
+    bad = [cut, black, missing, long]
+    code, stdout, stderr = run("balance", good[0], *bad, good[1], "--json")
+    assert code == 1
+    assert [json.loads(line)["file"] for line in stdout.splitlines()] == [str(path) for path in good]
+    for path in bad:
+        assert f"c5: {path}: " in stderr
+    assert f"the roll is 2 of these photographs: {good[0].name}, {good[1].name}\n" in stderr
+
+
+def test_what_cannot_be_written_does_not_stop_the_set(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    long, *others = (save(photos / name, i) for i, name in enumerate(["x" * 250 + ".npy", "a.dng", "b.dng", "c.dng"]))
+    (photos / "a.dng.pp3").mkdir()  # cannot be read
+    (photos / "b.dng.pp3").write_bytes(b"[broken\n=\n\0")
+    with untouched(photos):
+        code, _, stderr = run("balance", photos, "--pp3", "--preview", "--overwrite")
+    assert code == 1
+    assert f"{long}.c5.jpg: cannot be written" in stderr
+    assert f"c5: {long}: --pp3 needs the camera's matrices" in stderr
+    assert f"c5: {photos / 'a.dng.pp3'}: " in stderr
+    assert f"c5: {photos / 'b.dng.pp3'}: " in stderr
+    for path in others:
+        assert path.with_name(f"{path.name}.c5.jpg").is_file()
+    assert (photos / "c.dng.pp3").is_file()
+
+
+def test_a_sidecar_beside_the_photograph_counts_more_than_an_old_copy(tmp_path: Path) -> None:
+    raw, out = save(tmp_path / "a.dng"), tmp_path / "out"
+    (tmp_path / "a.dng.pp3").write_text("[Exposure]\nCompensation=0.7\n")
+    out.mkdir()
+    (out / "a.dng.pp3").write_text("[Exposure]\nCompensation=0.1\n")
+    assert run("balance", raw, "--pp3", "--out", out, "--overwrite")[0] == 0
+    assert "Compensation=0.7" in (out / "a.dng.pp3").read_text()
+    (tmp_path / "a.dng.pp3").write_bytes(b"[broken\n=\n\0")
+    code, _, stderr = run("balance", raw, "--pp3", "--out", out, "--overwrite")
+    assert code == 1
+    assert f"c5: {tmp_path / 'a.dng.pp3'}: " in stderr
+
+
+def test_outputs_of_the_set_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = [save(tmp_path / f"{i}.npy", i) for i in range(3)]
+    out = tmp_path / "out"
+    (out / "balance.csv").mkdir(parents=True)
+    assert "exists already" in run("balance", *photos, "--csv", "--preview", "--out", out)[2]
+    assert list(out.iterdir()) == [out / "balance.csv"]
+    # What fails there later is one failure among others.
+    missing = tmp_path / "missing.npy"
+    code, _, stderr = run("balance", *photos, missing, "--csv", "--sheet", "--json", "--out", out, "--overwrite")
+    assert code == 1
+    assert f"c5: {out / 'balance.csv'}: is no file" in stderr
+    assert f"c5: {missing}: " in stderr
+    assert len((out / "balance.jsonl").read_text().splitlines()) == 3
+    monkeypatch.setattr("c5.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
+    assert "sheet.jpg: exists already" in run("balance", *photos, "--sheet", "--out", out)[2]
+
+
+def test_many_photographs_make_several_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("c5.cli.balance.PAGE", 2)
+    for i in range(5):
+        save(tmp_path / "photos" / f"{i}.npy", i)
+    assert run("balance", tmp_path / "photos", "--sheet", "--out", tmp_path)[0] == 0
+    sizes = [Image.open(tmp_path / name).size for name in ("sheet.jpg", "sheet-2.jpg", "sheet-3.jpg")]
+    assert sizes[0] == sizes[1]
+    assert not (tmp_path / "sheet-4.jpg").exists()
+
+
+# Options --------------------------------------------------------------------------------------------------------------
+
+
+def test_folders_are_searched_as_the_catalogue_does(tmp_path: Path) -> None:
+    wanted = [save(tmp_path / name) for name in ("a.npy", "deep/er/b.npy")]
+    for name in (".hidden.npy", ".trash/c.npy", "a.npy.c5.png", "notes.jpg"):
+        save(tmp_path / name)
+    code, stdout, _ = run("balance", tmp_path, "--json")
     assert code == 0
-    assert "from the file alone; more would help" in stderr
-    done = CliRunner().invoke(app, ["balance", str(files[0]), "--catalog", str(nothing)])
-    assert "no catalogue there; make one" in str(done.exception)
+    assert [json.loads(line)["file"] for line in stdout.splitlines()] == [str(path) for path in wanted]
+    (tmp_path / "empty").mkdir()
+    assert "no photographs in it" in run("balance", tmp_path / "empty")[2]
 
 
-def test_originals_are_never_touched(roll: tuple[Path, dict[str, Float64s]], tmp_path: Path) -> None:
-    folder, truth = roll
-    own = tmp_path / "own.dng"
-    own.write_bytes((folder / next(iter(truth))).read_bytes())
-    content = own.read_bytes()
-    code, _, stderr = run("balance", own, "--dng", "--overwrite")
-    assert code == 1
-    assert "originals are not touched" in stderr
-    assert own.read_bytes() == content
-    assert run("balance", own, "--xmp")[0] == 0
-    assert (tmp_path / "own.xmp").exists()
+def test_a_camera_can_be_named(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog.db"
+    photos = [save(tmp_path / "roll" / f"{i}.npy", i) for i in range(3)]
+    assert run("catalog", "add", tmp_path / "roll", "--catalog", catalog, "--camera", "Holga")[0] == 0
+    code, stdout, stderr = run("balance", photos[0], "--catalog", catalog, "--camera", "Holga", "--json")
+    assert code == 0
+    assert "Holga: roll of 3 vivid photographs: " in stderr
+    assert (json.loads(stdout)["camera"], json.loads(stdout)["roll"]) == ("Holga", 3)
+    raw = save(tmp_path / "x.dng")
+    told = json.loads(run("balance", raw, "--camera", "Holga", "--json")[1])["camera"]
+    assert told == read_photograph(raw).image.camera
+
+
+def test_more_photographs_would_help(tmp_path: Path) -> None:
+    path, catalog = save(tmp_path / "a.npy"), tmp_path / "catalog.db"
+    assert "from the file alone; more would help" in run("balance", path)[2]
+    assert run("catalog", "add", path, "--catalog", catalog, "--camera", "Holga")[0] == 0
+    said = run("balance", path, "--catalog", catalog, "--camera", "Holga")[2]
+    assert "roll of 1 vivid photographs: a.npy; more would help" in said
+    assert "no catalogue there; make one" in run("balance", path, "--catalog", tmp_path / "none.db")[2]
+
+
+def test_a_model_with_few_places_takes_few_of_the_set() -> None:
+    model = Model(ModelFile("few", "separate", Grid(), 4, {"query": b"never run"}))
+    shot = make_balance(as_illuminant([1, 1, 1])).shot
+    own = [_Seen(shot, np.zeros((2, 64, 64), np.float32))] * 9
+    profile = _Rolls(model, None, None, Order.VIVID, 20, read_photograph).profile("A", own, [])
+    assert profile is not None
+    assert profile.n_images == 3
+
+
+def test_what_is_printed_is_one_thing(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy")
+    assert "ask for one" in run("balance", path, "--json", "--csv")[2]
+    code, stdout, _ = run("balance", tmp_path / "none.npy", "--csv")
+    assert (code, stdout) == (1, "")
+    code, stdout, _ = run("balance", path, "--csv")
+    assert (code, len(stdout.splitlines())) == (0, 2)
 
 
 def test_a_linear_file_without_matrices(tmp_path: Path) -> None:
-    path = tmp_path / "linear.npy"
-    np.save(path, textured(3, 60, 90))
+    path = save(tmp_path / "linear.npy", 3)
     code, stdout, stderr = run("balance", path, "--json")
     assert code == 0, stderr
     assert json.loads(stdout)["kelvin"] is None
     code, _, stderr = run("balance", path, "--xmp", "--preview")
     assert code == 1
     assert "needs the camera's matrices" in stderr
-    assert (tmp_path / "linear.jpg").exists()
+    assert (tmp_path / "linear.npy.c5.jpg").exists()

@@ -213,7 +213,16 @@ def test_forget_takes_whole_names(catalog: Catalog, photos: Path) -> None:
 
 
 def test_only_linear_photographs_are_looked_at(catalog: Catalog, photos: Path) -> None:
-    for name in ("a.jpg", "a.xmp", ".hidden.npy", ".folder/a.npy", "._000.npy", "noextension"):
+    for name in (
+        "a.jpg",
+        "a.xmp",
+        "a.dng.c5.png",
+        "a.dng.c5.jpg",
+        ".hidden.npy",
+        ".folder/a.npy",
+        "._000.npy",
+        "noextension",
+    ):
         (photos / name).parent.mkdir(exist_ok=True)
         (photos / name).write_bytes(b"no photograph")
     (photos / "loop").symlink_to(photos)
@@ -327,7 +336,7 @@ import c5.raw
 from c5.cli.catalog import app
 from test_catalog import read_shot
 
-def read(path):
+def read(path, **levels):
     time.sleep(0.1)
     return read_shot(path)
 
@@ -550,6 +559,24 @@ def test_a_damaged_profile_is_made_again(catalog: Catalog, photos: Path, model: 
     assert counting.calibrations == 2
 
 
+def test_a_catalogue_that_can_only_be_read_gives_profiles(
+    tmp_path: Path, photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Catalog.open(tmp_path / "data" / "catalog.db") as catalog:
+        catalog.add([photos], read=of_camera("c"))
+    before = sorted((path, path.read_bytes()) for path in catalog.path.parent.iterdir())
+    writable = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != catalog.path.parent and writable(path, mode))
+    with Catalog.open(catalog.path) as fixed:
+        for _ in range(2):
+            found = fixed.profile(model, "c")
+            assert found is not None
+            assert found[0].n_images == 8
+        with pytest.raises(WriteError, match="--catalog FILE"):
+            fixed.forget(photos)
+    assert sorted((path, path.read_bytes()) for path in catalog.path.parent.iterdir()) == before
+
+
 def test_a_model_on_another_grid_reads_the_photographs(catalog: Catalog, photos: Path, model: Model) -> None:
     file = ModelFile("other", "separate", Grid.published(), 7, {"query": b"never run"})
     other = CountingModel(file)
@@ -652,3 +679,22 @@ def test_the_command_adds_shows_and_forgets(photos: Path, monkeypatch: pytest.Mo
     assert "eight-bit.png" in runner.invoke(app, ["status", "--failed"]).output
     assert "9 forgotten" in runner.invoke(app, ["forget", str(photos)]).output
     assert runner.invoke(app, ["status", "--json"]).output == ""
+
+
+def test_the_command_takes_levels_and_8_bit_files(tmp_path: Path) -> None:
+    dark = tmp_path / "dark"
+    dark.mkdir()
+    numbers = (4096 * textured(1)).astype(np.uint16)
+    np.save(dark / "a.npy", numbers + 512)
+    eight = tmp_path / "eight" / "a.png"
+    eight.parent.mkdir()
+    eight.write_bytes(imagecodecs.png_encode((255 * textured(2)).astype(np.uint8)))
+    file = ["--catalog", str(tmp_path / "levels.db"), "--camera", "c"]
+    runner = CliRunner()
+    assert runner.invoke(app, ["add", str(dark), *file, "--black", "512", "--white", "4608"]).exit_code == 0
+    with Catalog.open(tmp_path / "levels.db") as catalog:
+        (entry,) = catalog.roll("c", 9, Order.RECENT, rng=np.random.default_rng(0))
+    expected = histogram(LinearImage((numbers / 4096).astype(np.float32)), GRID)
+    np.testing.assert_allclose(entry.histograms, expected, atol=1e-3)
+    assert runner.invoke(app, ["add", str(eight.parent), *file]).exit_code == 1
+    assert runner.invoke(app, ["add", str(eight.parent), *file, "--retry", "--assume-srgb"]).exit_code == 0

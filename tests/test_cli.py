@@ -137,7 +137,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "missing roll": (["calibrate", folder / "none", "-o", folder / "p"], "no such folder"),
         "levels": (["estimate", good, "--black", "9", "--white", "8"], "black level"),
         "not weights": (["convert", folder / "a.jpg", "-o", folder / "m.c5"], "nothing was run"),
-        "no data": (["train", folder / "empty", "-o", folder / "run"], "google/ffcc"),
+        "no data": (["train", folder / "empty", "-o", folder / "run"], "docs/datasets.md"),
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
         "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),

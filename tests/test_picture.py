@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,20 @@ def test_blown_highlights_are_white() -> None:
     light = np.array([0.4, 0.8, 0.5])
     pixels = np.minimum(np.linspace(0.1, 3, 60)[None, :, None] * light, 1)
     assert np.ptp(develop(LinearImage(pixels), light)[0, -1].astype(int)) <= 1
+
+
+def test_what_is_clipped_is_white_unless_it_has_a_color() -> None:
+    light = np.array([0.4, 0.8, 0.5])
+    pixels = np.full((1, 40, 3), 0.3) * light
+    pixels[0, 10:20] = (0.4, 1, 0.55)  # green is clipped, and the rest of a white cloud not quite
+    pixels[0, 20:30] = 1
+    pixels[0, 30:] = (1, 0.1, 0.05)  # a red lamp
+    picture = develop(LinearImage(pixels), light).astype(int)[0]
+    assert np.ptp(picture[0]) <= 1
+    assert (picture[10:30] == 255).all()
+    assert picture[35, 0] - picture[35, 1:].max() > 100
+    plain = develop(LinearImage(pixels)).astype(int)[0]
+    assert np.ptp(plain[15]) > 50  # without an illuminant, the camera's own colors
 
 
 def test_the_matrix_takes_white_to_white() -> None:
@@ -63,3 +79,19 @@ def test_files_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         write_file(path, b"three")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_files_can_be_read_by_whom_the_user_allows(tmp_path: Path) -> None:
+    """Also if several threads write at a time, and if the name is as long as names can be."""
+    before = os.umask(0o027)
+    try:
+        paths = [tmp_path / f"{index}{'x' * 250}" for index in range(40)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda path: write_file(path, b"data"), paths))
+        assert {path.stat().st_mode & 0o777 for path in paths} == {0o640}
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    with pytest.raises(WriteError, match="cannot be written"):
+        write_file(tmp_path / ("x" * 300), b"data")
+    assert len(list(tmp_path.iterdir())) == 40

@@ -5,23 +5,31 @@ Everything here is about one set of photographs: what is used as the light of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from c5.ccc import Estimate
+from c5.calibration import Calibration
+from c5.catalog.photographs import OWN_PREVIEWS, printable
 from c5.classical import gray_world
-from c5.color import Float64s, angular_error, camera_to_srgb, gains, rgb_to_uv, uv_to_rgb
-from c5.errors import ParameterError, ReadError, WriteError
+from c5.color import Bools, Float64s, angular_error, camera_to_srgb, gains, rgb_to_uv, uv_to_rgb
+from c5.errors import C5Error, ParameterError, ReadError, WriteError
 from c5.files import write_file
-from c5.picture import Pixels, develop, render, turn, write_picture
+from c5.image import LinearImage, shrink
+from c5.picture import PICTURE_WIDTH, Pixels, render, turn, write_picture
 from c5.raw import Photograph
 from c5.sidecars import adobe, darktable, dng, rawtherapee
-from c5.temperature import dng_temperature, rawtherapee_temperature
+from c5.temperature import TemperatureTint, dng_temperature, rawtherapee_temperature
+
+Result = TypeVar("Result")
 
 UNCERTAIN_DEG = 5.0
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model."""
@@ -30,6 +38,11 @@ PREVIEW_PIXELS = 2_000_000
 
 STEADINESS = 0.01
 """How much the light of a sequence is thought to change from one photograph to the next, in nats."""
+
+LONGEST_PAUSE = 120.0
+"""Seconds without a photograph that end a sequence, whatever its usual pause."""
+UNUSUAL_PAUSE = 10.0
+"""So many times the usual pause end it too."""
 
 
 class Fallback(Enum):
@@ -42,29 +55,69 @@ class Fallback(Enum):
     """The estimate all the same."""
 
 
+class Thumbnail(NamedTuple):
+    """Linear pixels as few as a contact sheet shows."""
+
+    rgb: NDArray[np.float16]  # (height, width, 3)
+    mask: Bools
+    clipped: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """What is kept of a photograph while its set is worked on: thousands of them fit into memory."""
+
+    path: Path
+    camera: str | None
+    time: datetime | None
+    as_shot: Float64s | None
+    """The illuminant of the camera's own white balance."""
+    gray_world: Float64s
+    calibration: Calibration | None
+    orientation: int
+    thumbnail: Thumbnail | None = None
+
+    @classmethod
+    def of(cls, path: Path, photograph: Photograph) -> Shot:
+        return cls(
+            path,
+            photograph.image.camera,
+            photograph.time,
+            photograph.as_shot,
+            gray_world(photograph.image),
+            photograph.calibration,
+            photograph.orientation,
+        )
+
+    def with_thumbnail(self, image: LinearImage) -> Shot:
+        height, width = image.rgb.shape[:2]
+        small = shrink(image, round(height * width * (PICTURE_WIDTH / max(height, width)) ** 2))
+        return replace(self, thumbnail=Thumbnail(small.rgb.astype(np.float16), small.mask, small.clipped))
+
+
 @dataclass(frozen=True, eq=False)
 class Balance:
     """One photograph and the light that is taken out of it."""
 
-    path: Path
-    photograph: Photograph
-    estimate: Estimate
+    shot: Shot
     illuminant: Float64s
     """(3,) what is used."""
+    uncertainty: float | None
+    """Degrees, of the model's estimate, whatever is used."""
     by: str
-    """What it comes from: model, smoothed, camera, gray-world."""
+    """What the illuminant comes from: model, smoothed, camera, gray-world."""
     roll: int
     """How many images of the camera the model knew."""
     read: Callable[..., Photograph]
     """The photograph again; `pixels` says at how many."""
 
     @property
-    def uncertain(self) -> bool:
-        return (self.estimate.uncertainty or 0) > UNCERTAIN_DEG
+    def path(self) -> Path:
+        return self.shot.path
 
     @property
-    def camera(self) -> str | None:
-        return self.photograph.image.camera
+    def uncertain(self) -> bool:
+        return (self.uncertainty or 0) > UNCERTAIN_DEG
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
@@ -72,34 +125,57 @@ def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
     if not balance.uncertain or fallback is Fallback.NONE:
         return balance
     if fallback is Fallback.GRAY_WORLD:
-        return replace(balance, illuminant=gray_world(balance.photograph.image), by="gray-world")
-    as_shot = balance.photograph.as_shot
+        return replace(balance, illuminant=balance.shot.gray_world, by="gray-world")
+    as_shot = balance.shot.as_shot
     return balance if as_shot is None else replace(balance, illuminant=as_shot, by="camera")
 
 
 def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[Balance]:
-    """Steady the lights of sequences: photographs of one camera in the order of their times.
+    """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
 
     The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
-    mean (Kalman, then Rauch, Tung and Striebel). A pause that is long for the sequence allows a large change.
-    Photographs without a time stay as they are.
+    mean (Kalman, then Rauch, Tung and Striebel). A pause that is long for the sequence allows a larger change, and one
+    that is very long ends it. Photographs without a time, or alone, stay as they are.
     """
     result = list(balances)
-    cameras: dict[str | None, list[tuple[float, str, int]]] = {}
-    for index, balance in enumerate(balances):
-        if balance.photograph.time is not None:
-            moment = (balance.photograph.time.timestamp(), str(balance.path), index)
-            cameras.setdefault(balance.camera, []).append(moment)
-    for moments in cameras.values():
-        order = [index for *_, index in sorted(moments)]
-        pauses = np.diff(sorted(second for second, *_ in moments))
-        usual = max(float(np.median(pauses)), 1.0) if pauses.size else 1.0
-        walk = steadiness**2 * np.maximum(pauses / usual, 1)
-        noise = np.array([np.radians(balances[index].estimate.uncertainty or 1) ** 2 for index in order])
+    for order, seconds in _sequences(balances):
+        pauses = np.diff(seconds)
+        walk = steadiness**2 * np.maximum(pauses / _usual(pauses), 1)
+        noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
         seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
         for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):
             result[index] = replace(balances[index], illuminant=uv_to_rgb(uv), by="smoothed")
     return result
+
+
+def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64s]]:
+    """The places of the photographs of each sequence of two and more, in the order of their times, and these."""
+    cameras: dict[str | None, list[tuple[float, str, int]]] = {}
+    for index, balance in enumerate(balances):
+        time = balance.shot.time
+        if time is not None:  # local time, without the jumps of any place
+            moment = (time.replace(tzinfo=UTC).timestamp(), str(balance.path), index)
+            cameras.setdefault(balance.shot.camera, []).append(moment)
+    for moments in cameras.values():
+        moments.sort()
+        seconds = np.array([second for second, *_ in moments])
+        for first, last in _split(seconds, LONGEST_PAUSE):
+            usual = _usual(np.diff(seconds[first:last]))
+            for start, stop in _split(seconds[first:last], UNUSUAL_PAUSE * usual):
+                if stop - start > 1:
+                    order = [index for *_, index in moments[first + start : first + stop]]
+                    yield order, seconds[first + start : first + stop]
+
+
+def _split(seconds: Float64s, longest: float) -> list[tuple[int, int]]:
+    """Where runs without a longer pause begin and end."""
+    edges = [0, *(np.flatnonzero(np.diff(seconds) > longest) + 1).tolist(), len(seconds)]
+    return list(itertools.pairwise(edges))
+
+
+def _usual(pauses: Float64s) -> float:
+    """The median pause; cameras count whole seconds, so none is shorter."""
+    return max(float(np.median(pauses)), 1.0) if pauses.size else 1.0
 
 
 def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
@@ -115,25 +191,33 @@ def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
     return mean
 
 
+def find_temperature(shot: Shot, illuminant: Float64s) -> TemperatureTint | None:
+    """What Adobe's programs show for a light; None if the camera's matrices are not known, or fit no such light."""
+    try:
+        return None if shot.calibration is None else dng_temperature(illuminant, shot.calibration)
+    except ParameterError:
+        return None
+
+
 def describe(balance: Balance) -> dict[str, Any]:
     """One line of `--json` and `--csv`. Keys that are not known are None."""
-    photograph = balance.photograph
-    as_shot, calibration = photograph.as_shot, photograph.calibration
-    temperature = None if calibration is None else dng_temperature(balance.illuminant, calibration)
+    shot = balance.shot
+    temperature = find_temperature(shot, balance.illuminant)
+    angle = None if shot.as_shot is None else float(angular_error(balance.illuminant, shot.as_shot))
     return {
-        "file": str(balance.path),
-        "camera": balance.camera,
-        "time": None if photograph.time is None else photograph.time.isoformat(sep=" "),
+        "file": printable(str(shot.path)),
+        "camera": shot.camera,
+        "time": None if shot.time is None else shot.time.isoformat(sep=" "),
         "illuminant": _rounded(balance.illuminant),
         "gains": _rounded(gains(balance.illuminant)),
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
-        "uncertainty_deg": _rounded(balance.estimate.uncertainty),
+        "uncertainty_deg": _rounded(balance.uncertainty),
         "uncertain": balance.uncertain,
         "by": balance.by,
         "roll": balance.roll,
-        "camera_gains": None if as_shot is None else _rounded(gains(as_shot)),
-        "camera_angle_deg": None if as_shot is None else _rounded(float(angular_error(balance.illuminant, as_shot))),
+        "camera_gains": None if shot.as_shot is None else _rounded(gains(shot.as_shot)),
+        "camera_angle_deg": _rounded(angle),
     }
 
 
@@ -143,24 +227,24 @@ def _rounded(value: Float64s | float | None) -> Any:
     return [round(float(each), 6) for each in value] if isinstance(value, np.ndarray) else round(value, 4)
 
 
-def srgb_matrix(balance: Balance) -> Float64s | None:
-    """From white-balanced camera RGB to linear sRGB in this light; None if the camera's matrices are not known."""
-    calibration = balance.photograph.calibration
-    if calibration is None:
+def srgb_matrix(shot: Shot, illuminant: Float64s) -> Float64s | None:
+    """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
+    temperature = find_temperature(shot, illuminant)
+    if temperature is None or shot.calibration is None:
         return None
-    kelvin = dng_temperature(balance.illuminant, calibration).kelvin
-    return camera_to_srgb(calibration.matrix(kelvin), balance.illuminant)
+    return camera_to_srgb(shot.calibration.matrix(temperature.kelvin), illuminant)
 
 
-def show_pair(balance: Balance) -> tuple[Pixels, Pixels]:
-    """A photograph before and after, as a viewer would hold it: for a contact sheet."""
-    photograph = balance.photograph
-    matrix = srgb_matrix(balance)
-    pictures = (
-        develop(photograph.image, photograph.as_shot, matrix),
-        develop(photograph.image, balance.illuminant, matrix),
+def show_pair(shot: Shot, illuminant: Float64s) -> tuple[Pixels, Pixels]:
+    """A photograph with a thumbnail, before and after, as a viewer would hold it: for a contact sheet."""
+    if shot.thumbnail is None:
+        raise ParameterError(f"{shot.path}: has no thumbnail; make one with Shot.with_thumbnail")
+    rgb, mask, clipped = shot.thumbnail
+    matrix = srgb_matrix(shot, illuminant)
+    before, after = (
+        render(rgb.astype(np.float32), mask, light, matrix, clipped) for light in (shot.as_shot, illuminant)
     )
-    return turn(pictures[0], photograph.orientation), turn(pictures[1], photograph.orientation)
+    return turn(before, shot.orientation), turn(after, shot.orientation)
 
 
 # What is written for one photograph -----------------------------------------------------------------------------------
@@ -169,39 +253,34 @@ def show_pair(balance: Balance) -> tuple[Pixels, Pixels]:
 def write_preview(balance: Balance, place: Path) -> Path:
     """A rendered picture of up to two megapixels."""
     image = balance.read(pixels=PREVIEW_PIXELS).image
-    picture = render(image.rgb, image.mask, balance.illuminant, srgb_matrix(balance))
-    return write_picture(place, turn(picture, balance.photograph.orientation))
+    matrix = srgb_matrix(balance.shot, balance.illuminant)
+    picture = render(image.rgb, image.mask, balance.illuminant, matrix, image.clipped)
+    return write_picture(place, turn(picture, balance.shot.orientation))
 
 
 def write_adobe(balance: Balance, place: Path) -> Path:
-    found = dng_temperature(balance.illuminant, _calibration(balance, "--xmp"))
+    found = _named(balance.path, dng_temperature, balance.illuminant, _calibration(balance, "--xmp"))
     kelvin, tint = (
         round(min(max(value, low), high))
         for value, (low, high) in zip(found, (adobe.KELVINS, adobe.TINTS), strict=True)
     )
-    existing = _existing(place, adobe.path_beside(balance.path))
-    return write_file(place, _named(place, adobe.set_white_balance, existing, kelvin, tint))
+    source, existing = _existing(place, adobe.path_beside(balance.path))
+    return write_file(place, _named(source, adobe.set_white_balance, existing, kelvin, tint))
 
 
 def write_rawtherapee(balance: Balance, place: Path) -> Path:
-    found = rawtherapee_temperature(balance.illuminant, _calibration(balance, "--pp3"))
-    existing = _existing(place, rawtherapee.path_beside(balance.path))
-    return write_file(place, _named(place, rawtherapee.set_white_balance, existing, found.kelvin, found.green))
+    found = _named(balance.path, rawtherapee_temperature, balance.illuminant, _calibration(balance, "--pp3"))
+    source, existing = _existing(place, rawtherapee.path_beside(balance.path))
+    return write_file(place, _named(source, rawtherapee.set_white_balance, existing, found.kelvin, found.green))
 
 
 def write_darktable(balance: Balance, place: Path) -> Path:
-    existing = _existing(place, darktable.path_beside(balance.path))
-    return write_file(place, _named(place, darktable.set_multipliers, existing, gains(balance.illuminant)))
+    source, existing = _existing(place, darktable.path_beside(balance.path))
+    return write_file(place, _named(source, darktable.set_multipliers, existing, gains(balance.illuminant)))
 
 
 def write_dng(balance: Balance, place: Path) -> Path:
-    if place.resolve() == balance.path.resolve():
-        raise WriteError(f"{balance.path}: originals are not touched; give --out DIR for the copy")
-    try:
-        data = balance.path.read_bytes()
-    except OSError as error:
-        raise ReadError(f"{balance.path}: cannot be read: {error.strerror}") from None
-    return write_file(place, _named(balance.path, dng.replace_neutral, data, balance.illuminant))
+    return write_file(place, _named(balance.path, dng.replace_neutral, _read(balance.path), balance.illuminant))
 
 
 @dataclass(frozen=True)
@@ -213,8 +292,9 @@ class Output:
 
 
 OUTPUTS = {
-    "preview": Output(lambda path: f"{path.stem}.jpg", write_preview),
-    "png": Output(lambda path: f"{path.stem}.png", write_preview),
+    # No camera names its files so, and no later run takes them for photographs.
+    "preview": Output(lambda path: f"{path.name}{OWN_PREVIEWS[0]}", write_preview),
+    "png": Output(lambda path: f"{path.name}{OWN_PREVIEWS[1]}", write_preview),
     "xmp": Output(lambda path: adobe.path_beside(path).name, write_adobe),
     "pp3": Output(lambda path: rawtherapee.path_beside(path).name, write_rawtherapee),
     "darktable": Output(lambda path: darktable.path_beside(path).name, write_darktable),
@@ -222,32 +302,100 @@ OUTPUTS = {
 }
 
 
-def write_output(balance: Balance, kind: str, out: Path | None, overwrite: bool) -> Path:
-    """Write one kind of file for a photograph, into a folder or beside it; what exists stays unless told otherwise."""
-    output = OUTPUTS[kind]
-    place = (out or balance.path.parent) / output.name(balance.path)
-    if place.exists() and not overwrite and place.resolve() != balance.path.resolve():
+class Plan(NamedTuple):
+    """Where everything goes, before anything is written."""
+
+    places: dict[tuple[Path, str], Path]
+    """By photograph and kind of file."""
+    refused: list[str]
+    """What will not be written, and why."""
+
+
+def plan_outputs(paths: Sequence[Path], kinds: Iterable[str], out: Path | None) -> Plan:
+    """The places of all outputs, in a folder or beside each photograph.
+
+    No output takes the place of a photograph of the set, and none that of another: both would be lost.
+    """
+    originals = {_identity(path) for path in paths}
+    wanted: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
+    for kind in kinds:
+        for path in paths:
+            place = (out or path.parent) / OUTPUTS[kind].name(path)
+            wanted.setdefault(_identity(place), []).append((path, kind, place))
+    plan = Plan({}, [])
+    for identity, claims in wanted.items():
+        for path, kind, place in claims:
+            if identity in originals:
+                plan.refused.append(
+                    f"{path}: {place} is a photograph of this set, not to be touched; give another --out DIR"
+                )
+            elif len(claims) > 1:
+                others = ", ".join(str(other) for other, what, _ in claims if (other, what) != (path, kind))
+                plan.refused.append(
+                    f"{path}: {place} is wanted for {others} too; do them one by one, each with its --out DIR"
+                )
+            else:
+                plan.places[path, kind] = place
+    return plan
+
+
+def check_places(places: Iterable[Path], photographs: Iterable[Path], overwrite: bool) -> None:
+    """Raise a `WriteError` unless all these files, for the whole set, may be written."""
+    originals = {_identity(path) for path in photographs}
+    for place in places:
+        if _identity(place) in originals:
+            raise WriteError(f"{place}: is a photograph of this set, not to be touched; give another --out DIR")
+        check_free(place, overwrite)
+
+
+def check_free(place: Path, overwrite: bool) -> Path:
+    if os.path.exists(place) and not overwrite:
         raise WriteError(f"{place}: exists already; give --overwrite, or --out DIR for another place")
-    return output.write(balance, place)
+    return place
 
 
-def _calibration(balance: Balance, option: str) -> Any:
-    if balance.photograph.calibration is None:
-        raise ParameterError(f"{balance.path}: {option} needs the camera's matrices, and none are known; use --json")
-    return balance.photograph.calibration
-
-
-def _named(path: Path, change: Callable[..., bytes], *arguments: Any) -> bytes:
-    """What a writer makes; where it cannot read what is there, the error names the file."""
+def write_output(balance: Balance, kind: str, place: Path, overwrite: bool) -> Path:
+    """Write one kind of file for a photograph; what exists stays unless told otherwise."""
     try:
-        return change(*arguments)
-    except ReadError as error:
-        raise ReadError(f"{path}: {error}") from None
+        return OUTPUTS[kind].write(balance, check_free(place, overwrite))
+    except OSError as error:
+        raise WriteError(f"{place}: cannot be written: {error.strerror or error}") from error
 
 
-def _existing(place: Path, beside: Path) -> bytes | None:
-    """What a sidecar holds already: the one that is replaced, else the one beside the photograph."""
-    for path in (place, beside):
-        if path.is_file():
-            return path.read_bytes()
-    return None
+def _identity(path: Path) -> tuple[object, str]:
+    """What two paths have in common that would be one file, on a disk where case does not count too."""
+    folder, name = os.path.split(os.path.realpath(path))
+    try:
+        status = os.stat(folder)
+    except OSError:  # it is still to be made
+        return folder, name.casefold()
+    return (status.st_dev, status.st_ino), name.casefold()
+
+
+def _calibration(balance: Balance, option: str) -> Calibration:
+    if balance.shot.calibration is None:
+        raise ParameterError(f"{balance.path}: {option} needs the camera's matrices, and none are known; use --json")
+    return balance.shot.calibration
+
+
+def _named(path: Path, function: Callable[..., Result], *arguments: Any) -> Result:
+    """What a function makes; where it cannot, the error names the file."""
+    try:
+        return function(*arguments)
+    except C5Error as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _existing(place: Path, beside: Path) -> tuple[Path, bytes | None]:
+    """What a sidecar holds already: the one beside the photograph, where its programs look, else the one replaced."""
+    for path in (beside, place):
+        if os.path.exists(path):
+            return path, _read(path)
+    return place, None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error

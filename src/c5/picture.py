@@ -17,6 +17,11 @@ from c5.image import LinearImage, shrink
 
 PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 MARGIN, GAP, CAPTION = 24, 12, 30
+PICTURE_WIDTH = 264
+"""Of the pictures on a sheet, unless told otherwise."""
+
+DARKEST_WHITE = (0.3, 0.7)
+"""Up to the first, the darkest channel of a clipped pixel tells of a colored thing; from the second on, of white."""
 
 Pixels = NDArray[np.uint8]
 
@@ -24,27 +29,37 @@ Pixels = NDArray[np.uint8]
 def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None) -> Pixels:
     """An 8-bit sRGB picture, (height, width, 3), of a linear image at working size: `render` of its pixels."""
     small = shrink(image)
-    return render(small.rgb, small.mask, illuminant, matrix)
+    return render(small.rgb, small.mask, illuminant, matrix, small.clipped)
 
 
 def render(
-    pixels: Float32s, mask: Bools, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None
+    pixels: Float32s,
+    mask: Bools,
+    illuminant: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
+    clipped: Bools | None = None,
 ) -> Pixels:
     """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
 
     The illuminant is divided out, highlights are kept neutral, `matrix` (of `c5.color.camera_to_srgb`) takes the result
-    to sRGB, and a soft shoulder compresses what is bright. Without an illuminant: the camera's own colors.
+    to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become white, unless a channel is so dark
+    that the thing has a color. Without an illuminant: the camera's own colors.
     """
     rgb = pixels.astype(np.float32, copy=False)
+    white = None
     if illuminant is not None:
         # Clipped channels stop at the same level in all three, so that a blown highlight is white and not pink.
         multipliers = gains(illuminant) / gains(illuminant).min()
         rgb = np.minimum(rgb * multipliers.astype(np.float32), 1)
+        if clipped is not None:
+            white = np.clip((rgb.min(axis=-1) - DARKEST_WHITE[0]) / np.ptp(DARKEST_WHITE), 0, 1) * clipped
     brightness = np.percentile(rgb.max(axis=-1)[mask], 97) if mask.any() else 1.0
     rgb = rgb * np.float32(0.9 / max(brightness, 1e-4))
     if matrix is not None and illuminant is not None:
         rgb = np.maximum(rgb @ np.asarray(matrix, dtype=np.float32).T, 0)
     rgb = np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1)
+    if white is not None:
+        rgb += (1 - rgb) * white[..., None].astype(np.float32)
     encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** np.float32(1 / 2.4) - 0.055)
     return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
 
@@ -64,7 +79,7 @@ class Frame(NamedTuple):
 
 
 def make_sheet(
-    title: str, headings: Sequence[str], frames: Sequence[Frame], columns: int = 2, width: int = 264
+    title: str, headings: Sequence[str], frames: Sequence[Frame], columns: int = 2, width: int = PICTURE_WIDTH
 ) -> Pixels:
     """A contact sheet: a title, the meaning of the pictures of a frame, and the frames in columns."""
     across = len(headings)

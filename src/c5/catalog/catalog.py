@@ -7,6 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from c5.catalog.database import connect, damaged, default_path, explain_errors, 
 from c5.catalog.photographs import GRID, Reader, resolve, resolve_existing, unpack
 from c5.catalog.rolls import MOST_VIVID, Order, Row, draw_rows, parse_time
 from c5.color import Float32s
-from c5.errors import ParameterError, ProfileError
+from c5.errors import ParameterError, ProfileError, WriteError
 from c5.estimator import Model, Profile
 from c5.histogram import histogram
 from c5.model_file import UNPACKING_ERRORS
@@ -146,9 +147,9 @@ class Catalog:
     ) -> tuple[Profile, list[Path]] | None:
         """A profile of a camera, and the photographs it was made of; None if there is none of that camera.
 
-        It is kept, and made again when its roll has become another one. Without `rng`, the roll changes only with the
-        catalogue. A model with another grid than the stored histograms' needs the photographs of the roll: they are
-        read again, once.
+        It is kept where the catalogue can be written to, and made again when its roll has become another one. Without
+        `rng`, the roll changes only with the catalogue. A model with another grid than the stored histograms' needs the
+        photographs of the roll: they are read again, once.
         """
         if model.file.kind == "separate":
             count = min(count, model.file.n_images - 1)
@@ -170,7 +171,7 @@ class Catalog:
             histograms = [self._histograms(row) for row in rows] if model.grid == GRID else []
         histograms = histograms or [histogram(read(path).image, model.grid) for path in paths]
         profile = model.calibrate_histograms(histograms, camera)
-        with explain_errors(self.path), transaction(self._connection):
+        with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
             self._connection.execute(
                 "INSERT OR REPLACE INTO profile VALUES (?, ?, ?, ?, ?, ?)", (*key, roll, _pack_profile(profile))
             )

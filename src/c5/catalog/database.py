@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -78,7 +79,8 @@ def connect(path: Path) -> sqlite3.Connection:
         ) from None
     with explain_errors(path):
         # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        place = f"{path.absolute().as_uri()}{'?immutable=1' if _is_fixed(path) else ''}"
+        connection = sqlite3.connect(place, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
         try:
             connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process; and a power cut, whole
             if not _check_version(connection, path):
@@ -87,6 +89,11 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _is_fixed(path: Path) -> bool:
+    """Whether a catalogue can only be read: SQLite, left to itself, would want to write beside it even for that."""
+    return path.is_file() and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> bool:

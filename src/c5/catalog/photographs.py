@@ -24,6 +24,9 @@ GRID = Grid()
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
 
+OWN_PREVIEWS = (".c5.jpg", ".c5.png")
+"""What the names of our own pictures of photographs end in: they are no photographs."""
+
 END_BYTES = 64 * 1024
 INNER_BYTES = 16 * 1024
 INNER_BLOCKS = 4
@@ -60,13 +63,13 @@ class Found:
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a file may be a linear photograph, by its name. Hidden ones are not."""
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    """Whether a file may be a linear photograph, by its name. Hidden ones are not, nor pictures that c5 has made."""
+    name = path.name.lower()
+    return path.suffix.lower() in SUFFIXES and not name.startswith(".") and not name.endswith(OWN_PREVIEWS)
 
 
 def find_photographs(roots: Iterable[bytes]) -> Found:
     """The files that may be linear photographs. Hidden ones are passed over; links are not followed, so none loops."""
-    suffixes = {os.fsencode(suffix) for suffix in SUFFIXES}
     found = Found()
     folders = []
     for root in roots:
@@ -91,7 +94,7 @@ def find_photographs(roots: Iterable[bytes]) -> Found:
             with suppress(FileNotFoundError):  # gone since it was listed
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                elif os.path.splitext(entry.name)[1].lower() in suffixes and entry.is_file(follow_symlinks=False):
+                elif is_photograph(Path(os.fsdecode(entry.name))) and entry.is_file(follow_symlinks=False):
                     found.files[entry.path] = _version(entry.stat(follow_symlinks=False))
     return found
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import os
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -18,198 +22,311 @@ from rich.text import Text
 from c5.balance import Balance, Fallback
 from c5.catalog import Order
 from c5.cli.console import console, errors, progress_bar
-from c5.errors import C5Error, ReadError, WriteError
+from c5.errors import C5Error, ParameterError, ReadError
 
-SHOWN = 8
-"""So many photographs of a roll are named."""
+PAGE = 60
+"""So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
 
 if TYPE_CHECKING:
+    from c5.balance import Plan, Shot
+    from c5.catalog import Catalog
+    from c5.color import Float32s
     from c5.estimator import Model, Profile
     from c5.raw import Photograph
 
 
 def balance(
-    files: Annotated[list[Path], typer.Argument(help="Raw files, linear images, or folders of them.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: beside each file.")] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="A rendered JPEG of each.")] = False,
-    png: Annotated[bool, typer.Option("--png", help="The same as PNG.")] = False,
-    sheet: Annotated[bool, typer.Option("--sheet", help="One contact sheet, before and after: sheet.jpg.")] = False,
+    files: Annotated[
+        list[Path], typer.Argument(help="Raw files, linear images, or folders; what is below counts too.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The folder to write to; default: beside each file, the sheet in the current folder, and --json and "
+            "--csv printed.",
+        ),
+    ] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="A rendered JPEG of each: NAME.c5.jpg.")] = False,
+    png: Annotated[bool, typer.Option("--png", help="A rendered PNG of each: NAME.c5.png.")] = False,
+    sheet: Annotated[
+        bool, typer.Option("--sheet", help="Contact sheets, before and after: sheet.jpg, sheet-2.jpg ...")
+    ] = False,
     xmp: Annotated[bool, typer.Option("--xmp", help="Adobe sidecars: Lightroom, Camera Raw.")] = False,
     pp3: Annotated[bool, typer.Option("--pp3", help="RawTherapee profiles.")] = False,
     darktable: Annotated[bool, typer.Option("--darktable", help="darktable sidecars.")] = False,
-    dng: Annotated[bool, typer.Option("--dng", help="Copies of DNG files with another AsShotNeutral.")] = False,
+    dng: Annotated[
+        bool,
+        typer.Option(
+            "--dng", help="Copies of DNG files with another AsShotNeutral. Needs --out, best outside your library."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line: balance.jsonl, or printed.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table: balance.csv, or printed.")] = False,
     catalog: Annotated[Path | None, typer.Option(help="The catalogue to take rolls from; default: your own.")] = None,
+    camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
     order: Annotated[Order, typer.Option(help="Which of a camera's photographs make its roll.")] = Order.VIVID,
     roll: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
     profile: Annotated[Path | None, typer.Option(help="A profile made by `c5 calibrate`, for all files.")] = None,
     model: Annotated[str | None, typer.Option(help="A .c5 file, or the name of a bundled model.")] = None,
-    smooth: Annotated[bool, typer.Option("--smooth", help="Steady the light of bursts and time-lapses.")] = False,
+    smooth: Annotated[
+        bool,
+        typer.Option(
+            "--smooth", help="Steady the light of bursts and time-lapses: one camera, no pause above two minutes."
+        ),
+    ] = False,
     fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace or add to what exists.")] = False,
     assume_srgb: Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")] = False,
-    black: Annotated[float, typer.Option(help="The black level; default: the file's own.")] = 0,
+    black: Annotated[float, typer.Option(help="The black level; default: the file's own.", show_default=False)] = 0,
     white: Annotated[float | None, typer.Option(help="The white level; default: the file's own.")] = None,
 ) -> None:
     """White-balance photographs: find the light of each, and write it where it is wanted.
 
     The camera is told by the file; what the model knows of it comes from the catalogue (`c5 catalog add`).
+
+    No photograph is ever written to. A file that fails is named at the end, and makes the exit code 1.
     """
-    from c5.balance import apply_fallback
+    from c5.balance import apply_fallback, plan_outputs
     from c5.balance import smooth as steady
     from c5.estimator import Profile, load_model
     from c5.raw import read_photograph
 
+    if dng and out is None:
+        raise ParameterError("--dng makes copies: give --out DIR, a folder outside your library, for them")
+    if as_json and as_csv and out is None:
+        raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
     loaded = load_model(model)
     known = None if profile is None else Profile.load(profile)
     if known is not None:
         loaded.check_profile(known)
     read = partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
+    asked = {"preview": preview, "png": png, "xmp": xmp, "pp3": pp3, "darktable": darktable, "dng": dng}
     failures: list[str] = []
-    photographs = _read(_expand(files), read, failures)
-    profiles = _profiles(loaded, photographs, known, catalog, order, roll)
-    balances = []
-    for path, photograph in photographs:
-        found = profiles[photograph.image.camera]
-        estimate = loaded.estimate(photograph.image, found)
-        n_roll = 0 if found is None else found.n_images
-        one = Balance(path, photograph, estimate, estimate.illuminant, "model", n_roll, partial(read, path))
-        balances.append(apply_fallback(one, fallback))
-    if smooth:
-        balances = steady(balances)
-    if not (as_json or as_csv) or out is not None:
-        _print_table(balances)
-    asked = {"preview": preview and not png, "png": png, "xmp": xmp, "pp3": pp3, "darktable": darktable, "dng": dng}
-    _write_each(balances, [kind for kind, wanted in asked.items() if wanted], out, overwrite, failures)
-    whole = {"sheet": sheet, "json": as_json, "csv": as_csv}
-    _write_set(balances, [kind for kind, wanted in whole.items() if wanted], out, overwrite)
-    for failure in failures:
-        errors.print(f"c5: {failure}", markup=False)
+    try:
+        paths = _expand(files, failures)
+        whole = _place_set(paths, {"sheet": sheet, "json": as_json, "csv": as_csv}, out, overwrite)
+        plan = plan_outputs(paths, [kind for kind, wanted in asked.items() if wanted], out)
+        failures += plan.refused
+        with ExitStack() as stack:
+            opened = None if known else _open_catalog(catalog, stack)
+            rolls = _Rolls(loaded, known, opened, order, roll, read)
+            balances = _estimate(_read(paths, rolls, camera, sheet, failures), rolls, failures)
+        balances = [apply_fallback(one, fallback) for one in (steady(balances) if smooth else balances)]
+        if balances and (not (as_json or as_csv) or out is not None):
+            _print_table(balances)
+        if xmp and any(path.suffix.lower() == ".dng" for path in paths):
+            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
+        _write_each(balances, plan, overwrite, failures)
+        _write_set(balances, whole, failures)
+    finally:
+        for failure in failures:
+            errors.print(f"c5: {failure}", markup=False)
     if failures:
         raise typer.Exit(1)
 
 
-def _expand(files: list[Path]) -> list[Path]:
-    """Files as they are, folders as the photographs in them."""
-    from c5.catalog.photographs import is_photograph
+def _expand(files: list[Path], failures: list[str]) -> list[Path]:
+    """Files as they are, folders as the photographs below them; each once, however it is spelled."""
+    from c5.catalog.photographs import find_photographs
 
     paths: list[Path] = []
     for path in files:
-        paths += sorted(filter(is_photograph, path.iterdir())) if path.is_dir() else [path]
+        if os.path.isdir(path):
+            found = find_photographs([os.fsencode(path)])
+            paths += sorted(Path(os.fsdecode(name)) for name in found.files)
+            failures += [message for _, message in found.unreadable]
+        else:
+            paths.append(path)
     if not paths:
         raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
-    return list(dict.fromkeys(paths))
+    return list({os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
 
 
-Taken = list[tuple[Path, "Photograph"]]
+def _place_set(paths: list[Path], asked: dict[str, bool], out: Path | None, overwrite: bool) -> dict[str, list[Path]]:
+    """Where the outputs for the whole set go, checked before the work begins; none for what is printed."""
+    from c5.balance import check_places
+
+    pages = range(1, -(-len(paths) // PAGE) + 1)
+    names = {
+        "sheet": ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages],
+        "json": [] if out is None else ["balance.jsonl"],
+        "csv": [] if out is None else ["balance.csv"],
+    }
+    folder = out or Path()
+    places = {kind: [folder / name for name in names[kind]] for kind, wanted in asked.items() if wanted}
+    check_places(itertools.chain(*places.values()), paths, overwrite)
+    return places
 
 
-def _read(paths: list[Path], read: Callable[..., Photograph], failures: list[str]) -> Taken:
-    """The photographs that can be read, several at a time; what is wrong with the others is added to `failures`."""
-    from c5.parallel import in_parallel
-
-    def one(path: Path) -> Photograph | C5Error:
-        try:
-            return read(path)
-        except C5Error as error:
-            return error
-
-    taken: Taken = []
-    with progress_bar() as progress:
-        for path, found in progress.track(in_parallel(one, paths), len(paths), description="reading"):
-            if isinstance(found, C5Error):
-                failures.append(str(found))
-            else:
-                taken.append((path, found))
-    return taken
-
-
-def _profiles(
-    model: Model, taken: Taken, given: Profile | None, catalog: Path | None, order: Order, count: int
-) -> dict[str | None, Profile | None]:
-    """What the model knows of each camera: as given, from the catalogue, or from the photographs of the set itself."""
+def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
     from c5.catalog import Catalog, default_path
-    from c5.histogram import histogram
 
-    cameras = dict.fromkeys(photograph.image.camera for _, photograph in taken)
-    if given is not None:
-        return dict.fromkeys(cameras, given)
     if catalog is not None and not catalog.is_file():
         raise ReadError(f"{catalog}: no catalogue there; make one with c5 catalog add DIR --catalog {catalog}")
     place = catalog or default_path()
-    profiles: dict[str | None, Profile | None] = {}
-    for camera in cameras:
-        found = None
-        if camera is not None and place.is_file():
-            with Catalog.open(place) as opened:
-                found = opened.profile(model, camera, count, order)
+    return stack.enter_context(Catalog.open(place)) if place.is_file() else None
+
+
+class _Seen(NamedTuple):
+    shot: Shot
+    histograms: Float32s
+
+
+@dataclass(frozen=True)
+class _Rolls:
+    """Where the model's knowledge of cameras comes from."""
+
+    model: Model
+    given: Profile | None
+    catalog: Catalog | None
+    order: Order
+    count: int
+    read: Callable[..., Photograph]
+
+    def profile(self, camera: str | None, own: list[_Seen], failures: list[str]) -> Profile | None:
+        """What is known of a camera: as given, from the catalogue, or from its photographs in the set itself."""
         name = camera or "camera not told"
-        if found is not None:
-            profiles[camera], used = found
-            listed = ", ".join(path.name for path in used[:SHOWN]) + (" ..." if len(used) > SHOWN else "")
-            errors.print(f"{name}: roll of {len(used)} {order.value} photographs: {listed}", markup=False)
-            continue
-        own = [photograph.image for _, photograph in taken if photograph.image.camera == camera]
-        if len(own) > 1:
-            some = own[:: -(-len(own) // count)]
-            profiles[camera] = model.calibrate_histograms([histogram(image, model.grid) for image in some], camera)
-            errors.print(f"{name}: not in the catalogue; the roll is {len(some)} of these photographs", markup=False)
-        else:
-            profiles[camera] = None
+        if self.given is not None:
+            return self.given
+        if camera is not None and self.catalog is not None:
+            try:
+                found = self.catalog.profile(self.model, camera, self.count, self.order, read=self.read)
+            except C5Error as error:
+                failures.append(f"{name}: its roll cannot be used: {error}")
+                found = None
+            if found is not None:
+                profile, used = found
+                _say_roll(f"{name}: roll of {len(used)} {self.order.value} photographs", used)
+                return profile
+        if len(own) == 1:
             errors.print(f"{name}: no roll, from the file alone; more would help: c5 catalog add DIR", markup=False)
-    return profiles
+            return None
+        separate = self.model.file.kind == "separate"
+        most = min(self.count, len(own), self.model.file.n_images - 1 if separate else len(own))
+        some = [own[i * len(own) // most] for i in range(most)]
+        _say_roll(
+            f"{name}: not in the catalogue; the roll is {most} of these photographs", [one.shot.path for one in some]
+        )
+        return self.model.calibrate_histograms([one.histograms for one in some], camera)
 
 
-def _write_each(
-    balances: list[Balance], kinds: list[str], out: Path | None, overwrite: bool, failures: list[str]
-) -> None:
-    from c5.balance import write_output
+def _say_roll(what: str, used: list[Path]) -> None:
+    more = "; more would help: c5 catalog add DIR" if len(used) == 1 else ""
+    errors.print(f"{what}: {', '.join(path.name for path in used)}{more}", markup=False)
+
+
+def _read(paths: list[Path], rolls: _Rolls, camera: str | None, sheet: bool, failures: list[str]) -> list[_Seen]:
+    """What is needed of the photographs that can be read; what is wrong with the others is added to `failures`."""
+    from c5.balance import Shot
+    from c5.histogram import histogram
     from c5.parallel import in_parallel
 
-    def write(one: Balance) -> list[Path | C5Error]:
-        done: list[Path | C5Error] = []
-        for kind in kinds:
-            try:
-                done.append(write_output(one, kind, out, overwrite))
-            except C5Error as error:
-                done.append(error)
+    def one(path: Path) -> _Seen | str:
+        try:
+            photograph = rolls.read(path)
+            shot = Shot.of(path, photograph)
+            counted = histogram(photograph.image, rolls.model.grid)
+        except C5Error as error:
+            return _name(path, str(error))
+        except OSError as error:
+            return f"{path}: cannot be read: {error.strerror or error}"
+        shot = replace(shot, camera=shot.camera or camera)
+        return _Seen(shot.with_thumbnail(photograph.image) if sheet else shot, counted)
+
+    seen: list[_Seen] = []
+    with progress_bar() as progress:
+        for _, found in progress.track(in_parallel(one, paths), len(paths), description="reading"):
+            if isinstance(found, str):
+                failures.append(found)
+            else:
+                seen.append(found)
+    return seen
+
+
+def _estimate(seen: list[_Seen], rolls: _Rolls, failures: list[str]) -> list[Balance]:
+    cameras: dict[str | None, list[_Seen]] = {}
+    for one in seen:
+        cameras.setdefault(one.shot.camera, []).append(one)
+    profiles = {camera: rolls.profile(camera, own, failures) for camera, own in cameras.items()}
+    balances = []
+    for shot, histograms in seen:
+        profile = profiles[shot.camera]
+        try:
+            found = rolls.model.estimate_histogram(histograms, profile)
+        except C5Error as error:
+            failures.append(_name(shot.path, str(error)))
+            continue
+        known = 0 if profile is None else profile.n_images
+        read = partial(rolls.read, shot.path)
+        balances.append(Balance(shot, found.illuminant, found.uncertainty, "model", known, read))
+    return balances
+
+
+def _name(path: Path, message: str) -> str:
+    return message if str(path) in message else f"{path}: {message}"
+
+
+def _write_each(balances: list[Balance], plan: Plan, overwrite: bool, failures: list[str]) -> None:
+    from c5.balance import OUTPUTS, write_output
+    from c5.parallel import in_parallel
+
+    def write(one: Balance) -> list[Path | str]:
+        done: list[Path | str] = []
+        for kind in OUTPUTS:
+            place = plan.places.get((one.path, kind))
+            if place is not None:
+                try:
+                    done.append(write_output(one, kind, place, overwrite))
+                except C5Error as error:
+                    done.append(str(error))
         return done
 
-    if not kinds:
+    if not plan.places:
         return
     with progress_bar() as progress:
         for _, done in progress.track(in_parallel(write, balances), len(balances), description="writing"):
             for each in done:
-                if isinstance(each, C5Error):
-                    failures.append(str(each))
+                if isinstance(each, str):
+                    failures.append(each)
                 else:
                     errors.print(each, markup=False)
 
 
-def _write_set(balances: list[Balance], kinds: list[str], out: Path | None, overwrite: bool) -> None:
-    """What is one for the whole set: the contact sheet, the table."""
-    from c5.balance import describe, show_pair
+def _write_set(balances: list[Balance], places: dict[str, list[Path]], failures: list[str]) -> None:
+    """What is one for the whole set: the contact sheets, the table."""
+    from c5.balance import describe
     from c5.files import write_file
-    from c5.picture import Frame, make_sheet, write_picture
-
-    def place(name: str) -> Path:
-        path = (out or Path()) / name
-        if path.exists() and not overwrite:
-            raise WriteError(f"{path}: exists already; give --overwrite, or --out DIR for another place")
-        return path
 
     rows = [describe(one) for one in balances]
-    if "sheet" in kinds and balances:
-        frames = [Frame(show_pair(one), _caption(row)) for one, row in zip(balances, rows, strict=True)]
-        headings = ["as shot", "balanced"]
-        path = write_picture(place("sheet.jpg"), make_sheet(f"{len(frames)} photographs", headings, frames))
-        errors.print(path, markup=False)
-    for kind, name, text in (("json", "balance.jsonl", _as_json(rows)), ("csv", "balance.csv", _as_csv(rows))):
-        if kind in kinds and out is None:
-            print(text, end="")
-        elif kind in kinds:
-            errors.print(write_file(place(name), text.encode()), markup=False)
+    makers: dict[str, Callable[[int, Path], Path]] = {
+        "sheet": partial(_write_page, balances, rows),
+        "json": lambda _, place: write_file(place, _as_json(rows).encode()),
+        "csv": lambda _, place: write_file(place, _as_csv(rows).encode()),
+    }
+    if not balances:
+        return
+    for kind, wanted in places.items():
+        if not wanted:
+            print(_as_json(rows) if kind == "json" else _as_csv(rows), end="")
+        pages = -(-len(balances) // PAGE)  # fewer than planned where files failed
+        for page, place in enumerate(wanted[:pages]):
+            try:
+                errors.print(makers[kind](page, place), markup=False)
+            except C5Error as error:
+                failures.append(str(error))
+
+
+def _write_page(balances: list[Balance], rows: list[dict[str, Any]], page: int, place: Path) -> Path:
+    from c5.balance import show_pair
+    from c5.picture import Frame, make_sheet, write_picture
+
+    part = range(page * PAGE, min((page + 1) * PAGE, len(balances)))
+    frames = [Frame(show_pair(balances[i].shot, balances[i].illuminant), _caption(rows[i])) for i in part]
+    title = f"{len(balances)} photographs"
+    if len(balances) > PAGE:
+        title += f", {part.start + 1} to {part.stop}"
+    return write_picture(place, make_sheet(title, ["as shot", "balanced"], frames))
 
 
 def _caption(row: dict[str, Any]) -> str:
@@ -242,7 +359,7 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
 def _print_table(balances: list[Balance]) -> None:
     from c5.balance import describe
 
-    table = Table("file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's")
+    table = Table("file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own")
     for row in map(describe, balances):
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
@@ -251,3 +368,5 @@ def _print_table(balances: list[Balance]) -> None:
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
         table.add_row(*map(Text, cells))
     Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    if any(one.uncertain for one in balances):
+        console.print("! the model is not sure: see --fallback", markup=False)

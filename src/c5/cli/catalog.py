@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,14 +36,21 @@ def add(
     jobs: Annotated[int | None, typer.Option(help="Files read at a time; default: one a core, up to 4.", min=1)] = None,
     camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    assume_srgb: Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")] = False,
+    black: Annotated[float, typer.Option(help="The black level; default: the file's own.")] = 0,
+    white: Annotated[float | None, typer.Option(help="The white level; default: the file's own.")] = None,
 ) -> None:
     """Bring the catalogue up to date with folders: new, changed, moved and deleted photographs.
 
     Only what is new or changed is opened. Stopped or killed, the same command goes on where it was. Photographs whose
     whole folder is gone or empty stay in the catalogue, since a disk may not be mounted, until `c5 catalog forget`.
-    Files that cannot be used are named, and make the exit code 1.
+    Files that cannot be used are named, and make the exit code 1. Levels count for what is opened: to change those of
+    photographs that are in the catalogue, forget them first.
     """
     from c5.catalog import Catalog
+    from c5.raw import read_photograph
+
+    read = partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
 
     try:
         with progress_bar() as progress, Catalog.open(catalog) as opened:
@@ -52,7 +60,7 @@ def add(
                 progress.remove_task(looking)
                 return progress.track(paths, description="reading the photographs")
 
-            added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track)
+            added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track, read=read)
             nameless = sum(row.images for row in opened.status() if row.camera is None)
     except KeyboardInterrupt:
         errors.print("c5: stopped; what was read is kept, and the same command goes on from there", markup=False)

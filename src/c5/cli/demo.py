@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from c5.ccc import Estimate
     from c5.image import LinearImage
 
+SIZE = (1280, 1920)
+"""Height and width of a photograph: as with real cameras, several repeats of the filters go into a working pixel."""
+
+AT_ONCE = 8
+"""Photographs in memory."""
+
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("demo"),
@@ -29,7 +35,7 @@ def demo(
     """Render a roll of photographs as DNG files, catalogue it, balance it, and show the result."""
     import numpy as np
 
-    from c5.balance import Balance, show_pair
+    from c5.balance import Shot, show_pair
     from c5.catalog import Catalog
     from c5.color import angular_error
     from c5.demo import VirtualCamera, render_roll
@@ -42,13 +48,15 @@ def demo(
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)
     console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...", markup=False)
-    photos = render_roll(camera, count, rng)
     _remove_old_roll(out / "roll")
-    manifest, paths = [], []
-    for index, photo in enumerate(photos):
-        layout = Layout(time=datetime(2026, 6, 1, 10) + timedelta(minutes=7 * index))
-        paths.append(write_dng(out / "roll" / f"{photo.image.source}.dng", photo, camera, layout))
-        manifest.append((paths[-1].name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
+    manifest, taken = [], []
+    for start in range(0, count, AT_ONCE):
+        for index, photo in enumerate(render_roll(camera, min(AT_ONCE, count - start), rng, SIZE), start):
+            layout = Layout(time=datetime(2026, 6, 1, 10) + timedelta(minutes=7 * index))
+            name = f"{index + 1:03d}-{photo.scene.replace(' ', '-')}.dng"
+            path = write_dng(out / "roll" / name, photo, camera, layout)
+            manifest.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
+            taken.append((path, photo.illuminant, f"{photo.scene} in {photo.light}"))
     table = io.StringIO()
     csv.writer(table).writerows([("path", "camera", "r", "g", "b"), *manifest])
     truth = write_file(out / "roll" / "manifest.csv", table.getvalue().encode())
@@ -63,13 +71,13 @@ def demo(
 
         estimator = classical(method)
     frames, misses = [], []
-    for path, photo in zip(paths, photos, strict=True):
+    for path, illuminant, subject in taken:
         photograph = read_photograph(path)
         estimate = estimator(photograph.image)
-        misses.append(float(angular_error(estimate.illuminant, photo.illuminant)))
-        n_roll = 0 if profile is None else profile.n_images
-        one = Balance(path, photograph, estimate, estimate.illuminant, "model", n_roll, partial(read_photograph, path))
-        frames.append(Frame(show_pair(one), f"{photo.scene} in {photo.light}: {misses[-1]:.1f}° off"))
+        misses.append(float(angular_error(estimate.illuminant, illuminant)))
+        shot = Shot.of(path, photograph).with_thumbnail(photograph.image)
+        pair = show_pair(shot, estimate.illuminant)
+        frames.append(Frame(pair, f"{subject}: {misses[-1]:.1f}° off"))
     by = method or "the bundled model"
     title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
     sheet = write_picture(out / "sheet.png", make_sheet(title, ["as shot", "balanced"], frames))

@@ -256,13 +256,18 @@ def _read_roll(
     folder: Path, model: Model, read: Callable[[Path], LinearImage]
 ) -> Iterator[tuple[LinearImage, Float32s]]:
     """The images of a folder with their histograms; those that cannot be used are named and passed over."""
-    from c5.catalog.photographs import is_photograph
+    from c5.catalog.photographs import OWN_PREVIEWS, is_photograph
     from c5.histogram import histogram
     from c5.image import shrink
 
     if not folder.is_dir():
         raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
-    paths = sorted(path for path in folder.iterdir() if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
+    paths = sorted(
+        path
+        for path in folder.iterdir()
+        if is_photograph(path)
+        or (path.suffix.lower() in JPEG_SUFFIXES and not path.name.lower().endswith(OWN_PREVIEWS))
+    )
     if model.file.kind == "separate" and len(paths) >= model.file.n_images:
         most = model.file.n_images - 1
         errors.print(
