@@ -17,7 +17,7 @@ from c5.color import Bools, Float64s
 from c5.demo import VirtualCamera
 from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, Tag, encode_dng, mosaic
 from c5.errors import C5Error
-from c5.image import LinearImage
+from c5.image import LinearImage, shrink
 from c5.raw import read_photograph
 
 Numbers = NDArray[np.uint16]
@@ -39,7 +39,7 @@ def numbers(seed: int, height: int, width: int, *, unit: int = 1, black: int = 5
 
 
 def average_units(raw: Numbers, pattern: str, black: float, white: float) -> LinearImage:
-    """What one repeat of the filters sees, done slowly: the truth that the reader must come to."""
+    """What each repeat of the filters sees, done slowly, with its colors where they are."""
     side = int(len(pattern) ** 0.5) if pattern else 1
     height, width = raw.shape[0] // side, raw.shape[1] // side
     whole = raw[: height * side, : width * side]
@@ -50,6 +50,25 @@ def average_units(raw: Numbers, pattern: str, black: float, white: float) -> Lin
     rgb: Float64s = np.stack([light[..., colors == color].mean(axis=-1) for color in range(3)], axis=-1)
     clipped: Bools = np.asarray((sites >= white).any(axis=-1))
     return LinearImage(np.clip(rgb, 0, 1), clipped=clipped)
+
+
+def register(units: LinearImage, pattern: str) -> LinearImage:
+    """Each color interpolated from where its photosites are to the centers of the units, done slowly."""
+    side = int(len(pattern) ** 0.5) if pattern else 1
+    rgb = units.rgb.astype(np.float64)
+    for channel, letter in enumerate("RGB" if pattern else ""):
+        found = np.argwhere(np.array(list(pattern)).reshape(side, side) == letter)
+        for axis, place in enumerate((found.mean(axis=0) + 0.5) / side):
+            count = rgb.shape[axis]
+            centers, seen = np.arange(count) + 0.5, np.arange(count) + place
+            moved = [np.interp(centers, seen, line) for line in np.moveaxis(rgb[..., channel], axis, 1)]
+            rgb[..., channel] = np.moveaxis(np.array(moved), 1, axis)
+    return LinearImage(rgb, clipped=units.clipped)
+
+
+def expected_image(raw: Numbers, pattern: str = "RGGB", black: float = 512, white: float = 15871) -> LinearImage:
+    """What the reader must come to where nothing is clipped and a pixel is a few units, away from borders."""
+    return shrink(register(average_units(raw, pattern, black, white), pattern))
 
 
 def tagged_dng(pixels: Numbers, tags: dict[int, tuple[int, tuple[Any, ...]]] | None = None, **options: Any) -> bytes:

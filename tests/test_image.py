@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 
 from c5 import ImageError, LinearImage
-from c5.image import WORKING_PIXELS, shrink
+from c5.image import WORKING_PIXELS, resize, shrink
 
 
 def test_integers_are_scaled_and_negatives_cut() -> None:
@@ -133,3 +133,16 @@ def test_bad_pixels_in_large_arrays_are_named(value: float) -> None:
         bad[place] = value
         with pytest.raises(ImageError, match=r"\[0, 1\]"):
             shrink(bad)
+
+
+@given(count=st.integers(20, 200), ratio=st.floats(1, 3), shift=st.floats(-0.4, 0.4), slope=st.floats(-1, 1))
+def test_a_shift_is_taken_back(count: int, ratio: float, shift: float, slope: float) -> None:
+    """A ramp that was seen elsewhere comes out as if it had not been, away from the borders; a constant everywhere."""
+    places = np.arange(count, dtype=np.float32)[:, None, None] + np.zeros((1, 1, 20), np.float32)
+    size = round(count / ratio), 20
+    straight = resize(slope * places, size)
+    back = resize(slope * (places + np.float32(shift)), size, (shift, 0.0))
+    np.testing.assert_allclose(back[2:-2], straight[2:-2], atol=1e-4)
+    across = resize(np.swapaxes(slope * (places + np.float32(shift)), 0, 2), size[::-1], (0.0, shift))
+    np.testing.assert_allclose(np.swapaxes(across, 0, 2), back, atol=1e-4)
+    np.testing.assert_allclose(resize(np.ones((count, 1, 20), np.float32), size, (shift, -shift)), 1, rtol=1e-5)

@@ -32,7 +32,7 @@ def test_blown_highlights_are_white() -> None:
     assert np.ptp(develop(LinearImage(pixels), light)[0, -1].astype(int)) <= 1
 
 
-def test_what_is_clipped_is_white_unless_it_has_a_color() -> None:
+def test_what_is_clipped_is_neutral_unless_it_has_a_color() -> None:
     light = np.array([0.4, 0.8, 0.5])
     pixels = np.full((1, 40, 3), 0.3) * light
     pixels[0, 10:20] = (0.4, 1, 0.55)  # green is clipped, and the rest of a white cloud not quite
@@ -40,7 +40,8 @@ def test_what_is_clipped_is_white_unless_it_has_a_color() -> None:
     pixels[0, 30:] = (1, 0.1, 0.05)  # a red lamp
     picture = develop(LinearImage(pixels), light).astype(int)[0]
     assert np.ptp(picture[0]) <= 1
-    assert (picture[10:30] == 255).all()
+    assert np.ptp(picture[10:30], axis=-1).max() <= 1
+    assert picture[10:30].min() > 235
     assert picture[35, 0] - picture[35, 1:].max() > 100
     plain = develop(LinearImage(pixels)).astype(int)[0]
     assert np.ptp(plain[15]) > 50  # without an illuminant, the camera's own colors

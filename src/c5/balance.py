@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 UNCERTAIN_DEG = 5.0
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model."""
 
-PREVIEW_PIXELS = 2_000_000
+PREVIEW_PIXELS = 1_500_000
 
 STEADINESS = 0.01
 """How much the light of a sequence is thought to change from one photograph to the next, in nats."""
@@ -251,7 +251,7 @@ def show_pair(shot: Shot, illuminant: Float64s) -> tuple[Pixels, Pixels]:
 
 
 def write_preview(balance: Balance, place: Path) -> Path:
-    """A rendered picture of up to two megapixels."""
+    """A rendered picture of up to one and a half megapixels."""
     image = balance.read(pixels=PREVIEW_PIXELS).image
     matrix = srgb_matrix(balance.shot, balance.illuminant)
     picture = render(image.rgb, image.mask, balance.illuminant, matrix, image.clipped)

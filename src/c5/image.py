@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import WHITE_LEVEL, Bools, Float32s, check_type, to_float32
+from c5.color import WHITE_LEVEL, Bools, Float32s, Float64s, check_type, to_float32
 from c5.errors import ImageError
 
 WORKING_PIXELS = 384 * 256
@@ -164,24 +164,50 @@ def _check_peak(peak: float, white: float) -> None:
         raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peak:g}; divide by the white level")
 
 
-def resize(cells: Float32s, size: tuple[int, int]) -> Float32s:
-    """Exact area average of (height, channels, width) to a smaller size."""
+def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> Float32s:
+    """Area average of (height, channels, width) to a smaller size.
+
+    `shift` tells how far down and right of its place each cell was seen, in cells; it is taken back.
+    """
     height, channels, width = cells.shape
     tall = np.empty((size[0], channels * width), np.float32)
-    for new, old, weights in _bands(height, size[0]):
+    for new, old, weights in _bands(height, size[0], shift[0]):
         tall[new] = weights @ cells.reshape(height, -1)[old]
     small = np.empty((size[0] * channels, size[1]), np.float32)
-    for new, old, weights in _bands(width, size[1]):
+    for new, old, weights in _bands(width, size[1], shift[1]):
         small[:, new] = tall.reshape(-1, width)[:, old] @ weights.T
     return small.reshape(size[0], channels, size[1])
 
 
-def _bands(length: int, target: int, band: int = 32) -> Iterator[tuple[slice, slice, Float32s]]:
+@lru_cache(maxsize=16)  # the photographs of a camera have one size
+def _bands(length: int, target: int, shift: float) -> list[tuple[slice, slice, Float32s]]:
     """A few new pixels at a time, the old ones under them, and the share (new, old) of each old one in a new one."""
+    bands, band = [], 32
     edges = np.linspace(0, length, target + 1)
     for start in range(0, target, band):
         low, high = edges[start:-1][:band, None], edges[start + 1 :][:band, None]
-        first, last = int(low[0, 0]), min(int(np.ceil(high[-1, 0])), length)
+        first = max(int(np.floor(low[0, 0] - max(shift, 0))), 0)
+        last = min(int(np.ceil(high[-1, 0] - min(shift, 0))), length)
         old = np.arange(first, last)
-        shared = np.maximum(np.minimum(high, old + 1) - np.maximum(low, old), 0)
-        yield slice(start, start + len(low)), slice(first, last), (shared * (target / length)).astype(np.float32)
+        shares = _overlap(low, high, old) * (target / length)
+        if shift:
+            shares = _balance(_overlap(low - shift, high - shift, old), old, shares @ old - shift)
+        bands.append((slice(start, start + len(low)), slice(first, last), shares.astype(np.float32)))
+    return bands
+
+
+def _overlap(low: Float64s, high: Float64s, old: NDArray[np.intp]) -> Float64s:
+    return np.asarray(np.maximum(np.minimum(high, old + 1) - np.maximum(low, old), 0))
+
+
+def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Float64s:
+    """Shares that sum to 1, tilted so that their centers are where they should be, as far as a border allows it.
+
+    With overlaps alone, centers wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
+    """
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    away = old - (shares @ old)[:, None]
+    spread = (shares * away**2).sum(axis=1)
+    tilt = (centers - shares @ old) / np.maximum(spread, 1e-6)
+    shares = shares * np.maximum(1 + tilt[:, None] * away, 0)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

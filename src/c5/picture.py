@@ -42,7 +42,7 @@ def render(
     """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
 
     The illuminant is divided out, highlights are kept neutral, `matrix` (of `c5.color.camera_to_srgb`) takes the result
-    to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become white, unless a channel is so dark
+    to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become neutral, unless a channel is so dark
     that the thing has a color. Without an illuminant: the camera's own colors.
     """
     rgb = pixels.astype(np.float32, copy=False)
@@ -59,7 +59,7 @@ def render(
         rgb = np.maximum(rgb @ np.asarray(matrix, dtype=np.float32).T, 0)
     rgb = np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1)
     if white is not None:
-        rgb += (1 - rgb) * white[..., None].astype(np.float32)
+        rgb += (rgb.max(axis=-1, keepdims=True) - rgb) * white[..., None].astype(np.float32)
     encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** np.float32(1 / 2.4) - 0.055)
     return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
 

@@ -1,7 +1,8 @@
 """Raw files of cameras to photographs at working size, with what the camera wrote about them.
 
 LibRaw unpacks the sensor's numbers; nothing is demosaiced. Each repeat of the color filters, a *unit* of 2x2 photosites
-or of 6x6, gives one color, and units are averaged straight to the working size.
+or of 6x6, gives one color, and units are averaged straight to the working size, with red, green and blue moved to where
+the unit has its center.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ LIGHT_SOURCES_KELVIN = {
 }  # fmt: skip
 """Temperatures of Exif's light sources, as the DNG SDK takes them but for A and D65, which are exact."""
 
+SMALL_UNITS = 2_000_000
+"""Repeats of the color filters in a small picture."""
+
 REMEDY = "export a linear 16-bit TIFF from a raw converter"
 
 ORIENTATIONS = {0: 1, 1: 2, 3: 3, 2: 4, 4: 5, 6: 6, 7: 7, 5: 8}
@@ -97,7 +101,12 @@ def read_photograph(
     path = Path(path)
     start, header = _look(path)
     if not _is_raw(path, start, header):
-        image = read_image(path, black=black, white=white, assume_srgb=assume_srgb)
+        try:
+            image = read_image(path, black=black, white=white, assume_srgb=assume_srgb)
+        except ReadError as error:
+            if type(error) is ReadError and path.suffix.lower() in RAW_SUFFIXES and path.is_file() and start:
+                raise ReadError(f"{path}: damaged, or no raw file; copy it again from its source") from None
+            raise
         return Photograph(shrink(image, pixels), (image.rgb.shape[0], image.rgb.shape[1]))
     if assume_srgb:
         raise NotLinearError(f"{path}: --assume-srgb is for 8-bit files; this one is raw")
@@ -215,6 +224,14 @@ class _Sites(NamedTuple):
     white: float
     samples: int = 1  # numbers a pixel
 
+    def places(self) -> Float64s:
+        """(3, 2), how far down and right of the unit's center red, green and blue are seen, in units."""
+        if self.samples > 1:
+            return np.zeros((3, 2))
+        center = (np.array(self.color.shape) - 1) / 2
+        seen = [np.argwhere(self.color == channel).mean(axis=0) for channel in range(3)]
+        return np.asarray((np.array(seen) - center) / self.color.shape)
+
 
 def _find_mosaic(raw: Any, header: _Header, black: float, white: float | None) -> tuple[NDArray[np.uint16], _Sites]:
     """The numbers of the picture, (height, width * samples), and what they mean. A view, not a copy."""
@@ -260,7 +277,7 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
 
     A unit with one clipped photosite does not count at all, so that what is left keeps its color. Memory is read once:
     a row of cells stays in the cache while it is summed and searched, and only cells with a clipped number pay for a
-    look at each.
+    look at each, unless all their units are clipped.
     """
     high, wide = sites.color.shape
     height, width = mosaic.shape[0] // high, mosaic.shape[1] // wide
@@ -268,6 +285,9 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
         raise ImageError("the picture is smaller than one repeat of the color filters")
     scale = max(1.0, (height * width / target) ** 0.5)
     side = min(int(scale), height, width)  # whole cells first; then the fraction that is left, on few
+    places = sites.places()
+    if side < 12 * np.abs(places).max() and height * width < SMALL_UNITS:
+        side = 1  # a small picture: to move large cells by so much would blur red and blue
     rows, columns = height // side, width // side
     blocks = mosaic[: rows * side * high, : columns * side * wide].reshape(rows, side, high, columns, side * wide)
 
@@ -277,14 +297,19 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
     limits = np.tile(sites.clip, (1, columns * side)).reshape(blocks.shape[2:])
     cells = np.empty((rows, 4, columns), np.float32)  # red, green, blue, and how much the cell counts
     cells[:, 3] = 1
-    suspect = np.zeros((rows, columns), np.bool_)
+    suspect, lost = np.zeros((2, rows, columns), np.bool_)  # cells with a clipped number; with one in every unit
     for row, block in enumerate(blocks):
         peaks = block.max(axis=0)
         cells[row, :3] = (_sum(block, int(peaks.max())) @ across).sum(axis=0).T
         full = peaks >= limits
         if full.any():
             suspect[row] = full.any(axis=0).any(axis=1)
-    for some in _batches(np.flatnonzero(suspect)):
+            if np.count_nonzero(suspect[row]) * 8 > columns:  # else it is not worth it
+                always = (block.min(axis=0) >= limits).any(axis=0)
+                for j in range(1, wide):
+                    always[:, ::wide] |= always[:, j::wide]
+                lost[row] = always[:, ::wide].all(axis=1)
+    for some in _batches(np.flatnonzero(suspect & ~lost)):
         y, x = np.divmod(some, columns)
         numbers = blocks[y, :, :, x].reshape(some.size, side, high, side, wide)
         seen = [numbers[:, :, i, :, j].reshape(some.size, -1) for i, j in np.ndindex(high, wide)]  # units of each cell
@@ -294,17 +319,23 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
         counts = good[enough].astype(np.float32)
         sums = np.stack([np.einsum("cu,cu->c", values[enough], counts) for values in seen], axis=-1)
         cells[y[enough], :3, x[enough]] = sums @ share.reshape(-1, 3) / fraction[enough, None]
-        cells[y, 3, x] = np.where(enough, fraction, 1e-6)  # where nothing else is, clipped cells are still shown
-    if suspect.any():
+        cells[y, 3, x] = np.where(enough, fraction, 0)
+    cells[:, 3] = np.maximum(np.where(lost, 0, cells[:, 3]), 1e-6)  # where nothing else is, clipped cells are shown
+    any_clipped = bool(suspect.any())
+    if any_clipped:
         cells[:, :3] *= cells[:, 3:]
 
-    small = resize(cells, (max(1, round(height / scale)), max(1, round(width / scale))))
-    weight = small[:, 3:]
+    size = max(1, round(height / scale)), max(1, round(width / scale))
     span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
-    black = [[sites.black[sites.color == channel].mean()] for channel in range(3)]
-    rgb = small[:, :3] / (weight * np.float32(span))
-    rgb -= np.array(black, np.float32) / np.float32(span)
-    return np.ascontiguousarray(np.moveaxis(np.clip(rgb, 0, 1, out=rgb), 1, 2)), weight[:, 0] < 0.5
+    rgb = np.empty((*size, 3), np.float32)
+    for channel, (down, right) in enumerate((places / side).tolist()):
+        # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
+        small = resize(cells[:, [channel, 3] if any_clipped else [channel]], size, (down, right))
+        light = small[:, 0] / small[:, 1] if any_clipped else small[:, 0]
+        black = sites.black[sites.color == channel].mean()
+        rgb[..., channel] = (light - np.float32(black)) / np.float32(span)
+    clipped = resize(cells[:, 3:], size)[:, 0] < 0.5 if any_clipped else np.zeros(size, np.bool_)
+    return np.clip(rgb, 0, 1, out=rgb), clipped
 
 
 def _sum(block: NDArray[np.uint16], peak: int) -> Float32s:
