@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+
+# A process that is started in the background ignores Ctrl-C, and so would the commands that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Laws are tried on the same examples every time, so that a run is repeatable.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30)

@@ -310,7 +310,7 @@ def test_foreign_unfinished_and_newer_files_are_told_apart(tmp_path: Path) -> No
     data = path.read_bytes()
     foreign = tmp_path / "foreign.c5data"
     foreign.write_bytes(b"something else")
-    with pytest.raises(DataError, match="no images in a layout that is known"):
+    with pytest.raises(DataError, match="no labelled images in a layout that is known"):
         read_samples(foreign)
     with pytest.raises(DataError, match=r"not a \.c5data pack"):
         read_samples(foreign, "pack")
