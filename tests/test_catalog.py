@@ -25,12 +25,12 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from typer.testing import CliRunner
 
-from c5.catalog import MOST_VIVID, Catalog, Order, default_path
+from c5.catalog import Catalog, Order, default_path
 from c5.catalog.photographs import GRID, digest_file, pack, unpack
 from c5.cli.catalog import app
 from c5.errors import C5Error, DataError, ParameterError, ReadError, WriteError
 from c5.estimator import Model, load_model
-from c5.histogram import Grid, histogram, vividness
+from c5.histogram import MOST_VIVID, Grid, histogram, vividness
 from c5.image import LinearImage
 from c5.model_file import ModelFile
 from c5.raw import Photograph

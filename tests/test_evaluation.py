@@ -37,8 +37,9 @@ from c5.evaluation.protocols import (
 )
 from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
-from c5.evaluation.rolls import SELECTED, Selection, select_rolls, vividness
+from c5.evaluation.rolls import Selection, select_rolls
 from c5.evaluation.run import evaluate
+from c5.histogram import MOST_VIVID, vividness
 from c5.metrics import summarize
 from c5.training.config import NetworkConfig, TrainConfig
 from c5.training.extra import Extra
@@ -212,9 +213,9 @@ def test_rolls_are_what_they_say(seed: int, count: int, selection: Selection) ->
         assert (cameras[roll] == cameras[query]).all()
         rank = {int(image): place for place, image in enumerate(own[np.argsort(vivid[own])])}
         if selection is Selection.VIVID:
-            assert all(rank[int(image)] >= len(own) - SELECTED for image in roll)
+            assert all(rank[int(image)] >= len(own) - MOST_VIVID for image in roll)
         if selection is Selection.DULL:
-            assert all(rank[int(image)] < SELECTED for image in roll)
+            assert all(rank[int(image)] < MOST_VIVID for image in roll)
 
 
 def test_vividness_is_of_the_scene_and_not_of_the_light() -> None:

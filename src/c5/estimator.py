@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
 """A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
+
+Item = TypeVar("Item")
 
 PROFILE_FORMAT = "c5-profile"
 PROFILE_VERSION = 1
@@ -116,7 +118,7 @@ class Model:
             self._check_histograms(one)
         if self.file.kind == "separate":
             features: tuple[NDArray[Any], ...] = ()
-            if len(histograms) >= self.file.n_images:
+            if len(histograms) > self.takes(len(histograms)):
                 raise ProfileError(
                     f"the model {self.name} takes at most {self.file.n_images - 1} additional images, not "
                     f"{len(histograms)}; choose some"
@@ -133,6 +135,15 @@ class Model:
         if not len(histograms):
             pooled = [np.zeros_like(level) for level in pooled]
         return Profile(self.identity, tuple(level.astype(np.float16) for level in pooled), len(histograms), camera)
+
+    def choose(self, roll: Sequence[Item], most: int | None = None) -> list[Item]:
+        """As many of a roll as are wanted and the model takes, evenly spread over it."""
+        count = self.takes(len(roll) if most is None else min(most, len(roll)))
+        return [roll[i * len(roll) // count] for i in range(count)]
+
+    def takes(self, count: int) -> int:
+        """How many of so many additional images the model can use: any number, but for a `separate` model."""
+        return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count
 
     def estimate(self, image: ImageLike, profile: Profile | None = None) -> Estimate:
         """The light of one image, with the profile of its camera, or from the image alone."""

@@ -103,6 +103,10 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
     return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
 
 
+MOST_VIVID = 20
+"""Of a camera's photographs, so many are the vivid ones, and so many the dull ones, as in the paper."""
+
+
 def vividness(histograms: Float32s, grid: Grid) -> Float64s:
     """The standard deviation of log-chroma over the pixels of images, from their (images, 2, n, n) histograms."""
     masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots

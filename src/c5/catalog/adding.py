@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from c5.catalog.database import transaction
 from c5.catalog.photographs import (
@@ -35,9 +35,6 @@ BATCH_SECONDS = 1.0
 """What was read is written down after so many files, or so much time."""
 
 BELOW = "(path = ? OR (path > ? AND path < ?))"
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass

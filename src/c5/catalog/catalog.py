@@ -19,11 +19,11 @@ import numpy as np
 from c5.catalog.adding import BELOW, Added, Task, add_photographs, below
 from c5.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
 from c5.catalog.photographs import GRID, Reader, resolve, resolve_existing, unpack
-from c5.catalog.rolls import MOST_VIVID, Order, Row, draw_rows, parse_time
+from c5.catalog.rolls import Order, Row, draw_rows, parse_time
 from c5.color import Float32s
 from c5.errors import ParameterError, ProfileError, WriteError
 from c5.estimator import Model, Profile
-from c5.histogram import histogram
+from c5.histogram import MOST_VIVID, histogram
 from c5.model_file import UNPACKING_ERRORS
 from c5.raw import read_photograph
 
@@ -151,8 +151,7 @@ class Catalog:
         `rng`, the roll changes only with the catalogue. A model with another grid than the stored histograms' needs the
         photographs of the roll: they are read again, once.
         """
-        if model.file.kind == "separate":
-            count = min(count, model.file.n_images - 1)
+        count = model.takes(count)
         key = (model.identity, camera, order.value, count)
         with explain_errors(self.path), snapshot(self._connection):
             rows = draw_rows(self._connection, camera, count, order, rng or np.random.default_rng(0))

@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c5.errors import ParameterError
-
-MOST_VIVID = 20
-"""Of a camera's photographs, so many are the vivid ones, as in the paper."""
+from c5.histogram import MOST_VIVID
 
 
 class Order(Enum):

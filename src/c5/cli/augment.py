@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.console import console, errors, progress_bar
+from c5.cli.data import pack_samples
 from c5.errors import ParameterError, WriteError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def augment(
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
     from c5.calibration import full_name, match_name, read_calibrations
-    from c5.datasets import read_samples, write_pack
+    from c5.datasets import read_samples
 
     methods = {each.value: each for each in Augmentation}
     if method not in methods:
@@ -85,15 +86,7 @@ def augment(
                     shown.append(image)
                 yield image
 
-    try:
-        report = write_pack(made, out, track, overwrite)
-    except KeyboardInterrupt:
-        errors.print(f"c5: stopped; the same command goes on from {out}.part", markup=False)
-        raise typer.Exit(130) from None
-    size = out.stat().st_size
-    console.print(
-        f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each", markup=False
-    )
+    report = pack_samples(made, out, track, overwrite)
     if plot is not None:
         barred = {full_name(name) for name in exclude or ()}
         real = [sample for sample in targets if full_name(sample.camera) not in barred]

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from c5.balance import Balance, Fallback
 from c5.catalog import Order
-from c5.cli.console import console, errors, progress_bar
+from c5.cli.console import console, errors, print_table, progress_bar
+from c5.cli.options import AssumeSrgb, Black, White, make_reader
 from c5.errors import C5Error, ParameterError, ReadError
 
 PAGE = 60
@@ -77,9 +77,9 @@ def balance(
     ] = False,
     fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace or add to what exists.")] = False,
-    assume_srgb: Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")] = False,
-    black: Annotated[float, typer.Option(help="The black level; default: the file's own.", show_default=False)] = 0,
-    white: Annotated[float | None, typer.Option(help="The white level; default: the file's own.")] = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
 ) -> None:
     """White-balance photographs: find the light of each, and write it where it is wanted.
 
@@ -87,10 +87,9 @@ def balance(
 
     No photograph is ever written to. A file that fails is named at the end, and makes the exit code 1.
     """
-    from c5.balance import apply_fallback, plan_outputs
+    from c5.balance import apply_fallback, describe, plan_outputs
     from c5.balance import smooth as steady
     from c5.estimator import Profile, load_model
-    from c5.raw import read_photograph
 
     if dng and out is None:
         raise ParameterError("--dng makes copies: give --out DIR, a folder outside your library, for them")
@@ -100,7 +99,7 @@ def balance(
     known = None if profile is None else Profile.load(profile)
     if known is not None:
         loaded.check_profile(known)
-    read = partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
+    read = make_reader(black, white, assume_srgb)
     asked = {"preview": preview, "png": png, "xmp": xmp, "pp3": pp3, "darktable": darktable, "dng": dng}
     failures: list[str] = []
     try:
@@ -113,12 +112,13 @@ def balance(
             rolls = _Rolls(loaded, known, opened, order, roll, read)
             balances = _estimate(_read(paths, rolls, camera, sheet, failures), rolls, failures)
         balances = [apply_fallback(one, fallback) for one in (steady(balances) if smooth else balances)]
+        rows = [describe(one) for one in balances]
         if balances and (not (as_json or as_csv) or out is not None):
-            _print_table(balances)
+            _print_table(rows)
         if xmp and any(path.suffix.lower() == ".dng" for path in paths):
             errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
         _write_each(balances, plan, overwrite, failures)
-        _write_set(balances, whole, failures)
+        _write_set(balances, rows, whole, failures)
     finally:
         for failure in failures:
             errors.print(f"c5: {failure}", markup=False)
@@ -202,12 +202,9 @@ class _Rolls:
         if len(own) == 1:
             errors.print(f"{name}: no roll, from the file alone; more would help: c5 catalog add DIR", markup=False)
             return None
-        separate = self.model.file.kind == "separate"
-        most = min(self.count, len(own), self.model.file.n_images - 1 if separate else len(own))
-        some = [own[i * len(own) // most] for i in range(most)]
-        _say_roll(
-            f"{name}: not in the catalogue; the roll is {most} of these photographs", [one.shot.path for one in some]
-        )
+        some = self.model.choose(own, self.count)
+        what = f"{name}: not in the catalogue; the roll is {len(some)} of these photographs"
+        _say_roll(what, [one.shot.path for one in some])
         return self.model.calibrate_histograms([one.histograms for one in some], camera)
 
 
@@ -293,12 +290,12 @@ def _write_each(balances: list[Balance], plan: Plan, overwrite: bool, failures: 
                     errors.print(each, markup=False)
 
 
-def _write_set(balances: list[Balance], places: dict[str, list[Path]], failures: list[str]) -> None:
+def _write_set(
+    balances: list[Balance], rows: list[dict[str, Any]], places: dict[str, list[Path]], failures: list[str]
+) -> None:
     """What is one for the whole set: the contact sheets, the table."""
-    from c5.balance import describe
     from c5.files import write_file
 
-    rows = [describe(one) for one in balances]
     makers: dict[str, Callable[[int, Path], Path]] = {
         "sheet": partial(_write_page, balances, rows),
         "json": lambda _, place: write_file(place, _as_json(rows).encode()),
@@ -356,17 +353,15 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
     return table.getvalue()
 
 
-def _print_table(balances: list[Balance]) -> None:
-    from c5.balance import describe
-
+def _print_table(rows: list[dict[str, Any]]) -> None:
     table = Table("file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own")
-    for row in map(describe, balances):
+    for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
         cells += ["-" if row[key] is None else str(row[key]) for key in ("kelvin", "tint")]
         cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
         table.add_row(*map(Text, cells))
-    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
-    if any(one.uncertain for one in balances):
+    print_table(table)
+    if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback", markup=False)

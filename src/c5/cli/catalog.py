@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from c5.cli.console import console, errors, progress_bar
+from c5.cli.console import console, errors, print_table, progress_bar
+from c5.cli.options import AssumeSrgb, Black, White, make_reader
 from c5.errors import ReadError
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ def add(
     jobs: Annotated[int | None, typer.Option(help="Files read at a time; default: one a core, up to 4.", min=1)] = None,
     camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
-    assume_srgb: Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")] = False,
-    black: Annotated[float, typer.Option(help="The black level; default: the file's own.")] = 0,
-    white: Annotated[float | None, typer.Option(help="The white level; default: the file's own.")] = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
 ) -> None:
     """Bring the catalogue up to date with folders: new, changed, moved and deleted photographs.
 
@@ -48,10 +47,8 @@ def add(
     photographs that are in the catalogue, forget them first.
     """
     from c5.catalog import Catalog
-    from c5.raw import read_photograph
 
-    read = partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
-
+    read = make_reader(black, white, assume_srgb)
     try:
         with progress_bar() as progress, Catalog.open(catalog) as opened:
             looking = progress.add_task("looking for photographs", total=None)
@@ -135,4 +132,4 @@ def _print_table(rows: list[CameraStatus]) -> None:
     for row in rows:
         days = ("-" if time is None else f"{time:%Y-%m-%d}" for time in (row.oldest, row.newest))
         table.add_row(*map(Text, (row.camera or "(not told)", str(row.images), str(row.failed or "-"), *days)))
-    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    print_table(table)

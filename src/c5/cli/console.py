@@ -7,7 +7,16 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
 
 from c5.errors import ParameterError
 
@@ -19,14 +28,17 @@ Item = TypeVar("Item")
 
 def progress_bar() -> Progress:
     """On standard error, with the time taken and the time left; nothing where that is no terminal."""
-    columns = (
+    return Progress(*progress_columns(), console=errors, transient=True, disable=not errors.is_terminal)
+
+
+def progress_columns() -> tuple[ProgressColumn, ...]:
+    return (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 
 
 def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
@@ -36,6 +48,11 @@ def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
         return
     with progress_bar() as progress:
         yield from progress.track(items, description=what)
+
+
+def print_table(table: Table) -> None:
+    """As wide as the terminal; elsewhere wide enough that nothing is cut."""
+    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
 
 
 def need_torch() -> None:

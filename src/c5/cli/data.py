@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from c5.cli.console import console, errors, show_progress
+from c5.cli.console import console, errors, print_table, show_progress
 
 if TYPE_CHECKING:
-    from c5.datasets import Problem, Sample
+    from c5.datasets import PackReport, Problem, Sample
     from c5.datasets.inspection import Group
 
 app = typer.Typer(no_args_is_help=True, help="Look a dataset over, or pack it into one file.")
@@ -62,7 +61,7 @@ def pack(
     Stopped or killed, the same command goes on where it was. Images that cannot be used are named and left out, and
     make the exit code 1.
     """
-    from c5.datasets import examine, write_pack
+    from c5.datasets import examine
 
     found = [examine(path, layout) for path in data]
     samples = [sample for one in found for sample in one.samples]
@@ -74,6 +73,18 @@ def pack(
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "packing")
 
+    report = pack_samples(samples, out, track, overwrite)
+    if problems + report.skipped:
+        _print_problems(problems + report.skipped, "left out: ")
+        raise typer.Exit(1)
+
+
+def pack_samples(
+    samples: Iterable[Sample], out: Path, track: Callable[[Iterable[Sample]], Iterable[Sample]], overwrite: bool
+) -> PackReport:
+    """Write a pack and say what it came to; stopped, say how to go on."""
+    from c5.datasets import write_pack
+
     try:
         report = write_pack(samples, out, track, overwrite)
     except KeyboardInterrupt:
@@ -83,9 +94,7 @@ def pack(
     console.print(
         f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each", markup=False
     )
-    if problems + report.skipped:
-        _print_problems(problems + report.skipped, "left out: ")
-        raise typer.Exit(1)
+    return report
 
 
 def _print_table(groups: list[Group]) -> None:
@@ -99,7 +108,7 @@ def _print_table(groups: list[Group]) -> None:
         counts = (str(count) if count else "-" for count in (len(folds), len(scenes), matrices))
         row = (group.dataset, group.camera, str(len(group.samples)), shown or "-", *counts)
         table.add_row(*map(Text, row))
-    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    print_table(table)
 
 
 def _print_problems(problems: list[Problem], what: str = "") -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.console import console
+from c5.cli.options import find_classical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,9 +68,7 @@ def demo(
     profile = None if found is None else found[0]
     estimator: Callable[[LinearImage], Estimate] = partial(model.estimate, profile=profile)
     if method is not None:
-        from c5.cli.main import classical
-
-        estimator = classical(method)
+        estimator = find_classical(method)
     frames, misses = [], []
     for path, illuminant, subject in taken:
         photograph = read_photograph(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -22,7 +22,8 @@ from c5.cli import balance as balancing
 from c5.cli import catalog, data
 from c5.cli import demo as demonstration
 from c5.cli import evaluate as evaluation
-from c5.cli.console import console, errors, need_torch, show_progress
+from c5.cli.console import console, errors, need_torch, print_table, progress_columns, show_progress
+from c5.cli.options import AssumeSrgb, Black, White, find_classical, make_reader
 from c5.errors import C5Error, ParameterError, ReadError
 
 if TYPE_CHECKING:
@@ -50,9 +51,6 @@ Method = Annotated[str | None, typer.Option(help="A classical estimator instead 
 ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
 Roll = Annotated[Path | None, typer.Option(help="A folder of images from the same camera.")]
 ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
-AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
-Black = Annotated[float, typer.Option(help="The black level, in the numbers of the file.")]
-White = Annotated[float | None, typer.Option(help="The white level; default: the largest number of the file's type.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
 Threads = Annotated[int, typer.Option(help="Threads one estimate may use.", min=1)]
 
@@ -107,11 +105,11 @@ def estimate(
 
     With --roll or --profile the model knows the camera; without, it works from each image alone.
     """
-    read = _reader(black, white, assume_srgb)
+    read = _image_reader(black, white, assume_srgb)
     if method is not None:
         if not (roll is None and profile is None and model is None):
             raise ParameterError("--method needs no model: leave out --roll, --profile and --model")
-        estimator = classical(method)
+        estimator = find_classical(method)
     else:
         from c5.estimator import Profile, load_model
 
@@ -141,7 +139,7 @@ def calibrate(
     from c5.estimator import load_model
 
     loaded = load_model(model)
-    read = _reader(black, white, assume_srgb)
+    read = _image_reader(black, white, assume_srgb)
     profile = loaded.calibrate_histograms([counted for _, counted in _read_roll(folder, loaded, read)], camera)
     path = profile.save(out)
     size = path.stat().st_size / 1000
@@ -166,7 +164,7 @@ def explain(
     from c5.picture import write_picture
 
     loaded = load_model(model)
-    read = _reader(black, white, assume_srgb)
+    read = _image_reader(black, white, assume_srgb)
     image = read(file)
     known = [] if roll is None else list(_read_roll(roll, loaded, read))
     profile = loaded.calibrate_histograms([counted for _, counted in known])
@@ -209,10 +207,11 @@ def train(
     need_torch()
     from c5.training.command import run_training
 
+    progress = Progress(*progress_columns(), console=errors)
     if resume is not None:
         if data or out or recipe or epochs or seed is not None or hold_out or augment or matrices or bfloat16:
             raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
-        run_training(resume, None, tensorboard, errors)
+        run_training(resume, None, tensorboard, progress)
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
@@ -223,7 +222,9 @@ def train(
     config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
     config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
     extra = None if augment is None else make_extra(augment, made, str(matrices.resolve()) if matrices else None)
-    run_training(out, Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra), tensorboard, errors)
+    run_training(
+        out, Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra), tensorboard, progress
+    )
 
 
 app.command()(augmentation.augment)
@@ -235,21 +236,9 @@ app.add_typer(catalog.app, name="catalog")
 app.add_typer(data.app, name="data")
 
 
-def _reader(black: float, white: float | None, assume_srgb: bool) -> Callable[[Path], LinearImage]:
-    from c5.raw import read_photograph
-
-    return lambda path: read_photograph(path, black=black, white=white, assume_srgb=assume_srgb).image
-
-
-def classical(method: str) -> Callable[[LinearImage], Estimate]:
-    from c5.ccc import Estimate
-    from c5.classical import METHODS
-    from c5.image import shrink
-
-    if method not in METHODS:
-        raise ParameterError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
-    chosen = METHODS[method]
-    return lambda image: Estimate(chosen(shrink(image)))
+def _image_reader(black: float, white: float | None, assume_srgb: bool) -> Callable[[Path], LinearImage]:
+    read = make_reader(black, white, assume_srgb)
+    return lambda path: read(path).image
 
 
 def _read_roll(
@@ -262,21 +251,17 @@ def _read_roll(
 
     if not folder.is_dir():
         raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
-    paths = sorted(
-        path
-        for path in folder.iterdir()
-        if is_photograph(path)
-        or (path.suffix.lower() in JPEG_SUFFIXES and not path.name.lower().endswith(OWN_PREVIEWS))
-    )
-    if model.file.kind == "separate" and len(paths) >= model.file.n_images:
-        most = model.file.n_images - 1
+    listed = [path for path in folder.iterdir() if not path.name.lower().endswith(OWN_PREVIEWS)]
+    paths = sorted(path for path in listed if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
+    chosen = model.choose(paths)
+    if len(chosen) < len(paths):
+        most = len(chosen)
         errors.print(
             f"c5: the model takes {most} additional images: using {most} of the {len(paths)} in {folder}", markup=False
         )
-        paths = [paths[i * len(paths) // most] for i in range(most)]
     used = 0
     cameras: set[str] = set()
-    for path in show_progress(paths, "reading the roll"):
+    for path in show_progress(chosen, "reading the roll"):
         try:
             image = shrink(read(path))
             counted = histogram(image, model.grid)
@@ -325,7 +310,7 @@ def _report(results: Results, as_json: bool) -> None:
         table = Table(*headings[:shown])
         for row in rows:
             table.add_row(*map(Text, row[:shown]))
-        Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+        print_table(table)
     for failure in failures:
         errors.print(f"c5: {failure}", markup=False)
     if failures:

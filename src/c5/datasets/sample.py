@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -56,6 +57,10 @@ class ImageFile:
         return replace(image, mask=image.mask & ~cover(polygons, (height, width)))
 
     def digest(self) -> str:
+        return self._digest
+
+    @cached_property  # evaluation and the cache of histograms both ask, and it reads all of the file
+    def _digest(self) -> str:
         try:
             content = self.path.read_bytes()
         except OSError as error:

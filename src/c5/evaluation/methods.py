@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,8 +21,8 @@ from c5.datasets import Sample
 from c5.errors import ParameterError
 from c5.estimator import Model
 from c5.evaluation.protocols import Fold
-from c5.evaluation.rolls import Selection, select_rolls, vividness
-from c5.histogram import histogram
+from c5.evaluation.rolls import Selection, select_rolls
+from c5.histogram import histogram, vividness
 from c5.image import shrink
 
 REPEATS = 10
@@ -35,7 +36,12 @@ def slug(name: str) -> str:
 
 def digest_name(name: str, content: Any) -> str:
     """A name for a folder that is the same for the same content."""
-    return f"{slug(name)}-{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]}"
+    return f"{slug(name)}-{digest(content)[:8]}"
+
+
+def digest(content: Any) -> str:
+    """32 hexadecimal digits, the same for the same content."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 Track = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -56,6 +62,35 @@ class Task:
     digest: str
     """Of all that training depends on but the method: images, labels, what must stay unseen."""
     track: Track
+
+    @cached_property
+    def cameras(self) -> NDArray[np.str_]:
+        """(photographs,) their cameras."""
+        return np.array([sample.camera for sample in self.photographs])
+
+    @cached_property
+    def queries(self) -> NDArray[np.int64]:
+        """(test,) the places of the test side among the photographs."""
+        place = {sample.name: index for index, sample in enumerate(self.photographs)}
+        return np.array([place[sample.name] for sample in self.test])
+
+
+class Kept:
+    """What a method computes of images, once in a run for each photograph.
+
+    Made images serve one fold: they are not kept, and those of another fold have the same names.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Float32s] = {}
+
+    def load(self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[Float32s]]) -> Float32s:
+        """(samples, ...), with `compute` for those that are not known yet."""
+        wanted = [sample for sample in samples if sample.made or sample.name not in self._found]
+        computed = dict(zip((sample.name for sample in wanted), compute(wanted), strict=True)) if wanted else {}
+        self._found.update((sample.name, computed[sample.name]) for sample in wanted if not sample.made)
+        found = self._found | computed
+        return np.stack([found[sample.name] for sample in samples])
 
 
 class Method(Protocol):
@@ -142,7 +177,7 @@ class Trained:
     rolls: Rolls
     learns: bool = False
     device: str = "CPU"
-    _seen: dict[str, Float32s] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=Kept)
 
     @property
     def name(self) -> str:
@@ -161,15 +196,12 @@ class Trained:
                 "test it on other cameras, or train it with --hold-out"
             )
         grid = self.model.grid
-        for sample in task.track(task.photographs, "histograms"):
-            if sample.name not in self._seen:
-                self._seen[sample.name] = histogram(sample.read(), grid)
-        histograms = np.stack([self._seen[sample.name] for sample in task.photographs])
-        cameras = np.array([sample.camera for sample in task.photographs])
-        place = {sample.name: index for index, sample in enumerate(task.photographs)}
-        queries = np.array([place[sample.name] for sample in task.test])
-        result = {}
-        for variant, repeats in self.rolls.draw(cameras, vividness(histograms, grid), queries).items():
+        histograms = self._kept.load(
+            task.photographs,
+            lambda wanted: [histogram(sample.read(), grid) for sample in task.track(wanted, "histograms")],
+        )
+        queries, result = task.queries, {}
+        for variant, repeats in self.rolls.draw(task.cameras, vividness(histograms, grid), queries).items():
             found = np.empty((len(repeats), len(queries), 3))
             for row in task.track(range(len(queries)), f"{self.name}, {variant}, {task.fold.name}"):
                 for repeat, roll in enumerate(repeats):

@@ -39,8 +39,8 @@ class Protocol(NamedTuple):
 
 
 def training_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
-    """What a fold may train on: its photographs, and made images that nothing of the test side went into."""
-    return [sample for sample in samples if _may_train(fold, sample)]
+    """What a fold may train on: its photographs, and made images that nothing else went into."""
+    return [sample for sample in samples if _find_leak(fold, sample) is None]
 
 
 def test_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
@@ -50,26 +50,25 @@ def test_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
 test_side.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
 
 
-def _may_train(fold: Fold, sample: Sample) -> bool:
-    if not sample.made:
-        return sample.name in fold.train
-    if fold.only is not None and not sample.cameras <= fold.only:
-        return False
-    return sample.sources <= fold.train and not sample.cameras & fold.unseen
-
-
 def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
     """Raise an error if anything is behind what a fold is about to train on that must not be."""
     if fold.train & fold.test:
         raise DataError(f"fold {fold.name}: {min(fold.train & fold.test)} is on both sides")
     for sample in training:
-        if sample.sources & fold.test:
-            raise DataError(f"fold {fold.name}: {sample.name} holds something of {min(sample.sources & fold.test)}")
-        if sample.cameras & fold.unseen:
-            raise DataError(f"fold {fold.name}: {sample.name} knows {min(sample.cameras & fold.unseen)}")
-        if fold.only is not None and not sample.cameras <= fold.only:
-            other = min(sample.cameras - fold.only)
-            raise DataError(f"fold {fold.name}: {sample.name} is about {other} as well; leave out that augmentation")
+        leak = _find_leak(fold, sample)
+        if leak is not None:
+            raise DataError(f"fold {fold.name}: {sample.name} {leak}")
+
+
+def _find_leak(fold: Fold, sample: Sample) -> str | None:
+    """What is behind a photograph or a made image that a fold must not train on."""
+    if sample.cameras & fold.unseen:
+        return f"knows {min(sample.cameras & fold.unseen)}"
+    if fold.only is not None and not sample.cameras <= fold.only:
+        return f"is about {min(sample.cameras - fold.only)} as well; leave out that augmentation"
+    if not sample.sources <= fold.train:
+        return f"holds something of {min(sample.sources - fold.train)}"
+    return None
 
 
 def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:

@@ -9,13 +9,10 @@ from numpy.typing import NDArray
 
 from c5.color import Float64s
 from c5.errors import DataError
-from c5.histogram import vividness as vividness
+from c5.histogram import MOST_VIVID
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]
-
-SELECTED = 20
-"""Of a camera's images, so many are the vivid ones, and so many the dull ones, as in the paper."""
 
 
 class Selection(Enum):
@@ -60,7 +57,7 @@ def select_rolls(
         else:
             own = np.flatnonzero(cameras == cameras[query])
             order = own[np.argsort(vivid[own], kind="stable")]
-            pool = order[-SELECTED:] if selection is Selection.VIVID else order[:SELECTED]
+            pool = order[-MOST_VIVID:] if selection is Selection.VIVID else order[:MOST_VIVID]
             pool = pool[pool != query] if (pool != query).any() else pool
         rolls[row] = rng.choice(pool, count, replace=count > len(pool))
     return rolls

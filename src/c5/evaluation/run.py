@@ -5,7 +5,6 @@ Killed at any moment, the same command goes on where it stopped and comes to the
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -21,6 +20,7 @@ from c5.color import Float64s, angular_error
 from c5.datasets import Sample
 from c5.errors import DataError, ParameterError
 from c5.evaluation.methods import Method, Task, Track, digest_name, slug
+from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
 from c5.files import write_file
@@ -59,7 +59,7 @@ def evaluate(
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
-    data = _digest([contents[sample.name] for sample in samples])
+    data = make_digest([contents[sample.name] for sample in samples])
     before = _load_results(folder / "results.json", protocol.name, images, described, data)
     rows: list[Row] = []
     for index, method in enumerate(methods):
@@ -69,9 +69,9 @@ def evaluate(
             training = training_side(fold, samples) if method.learns else []
             check_separation(fold, training)
             test = test_side(fold, photographs)
-            digest = _digest([sorted(fold.unseen), *(contents[sample.name] for sample in training)])
+            digest = make_digest([sorted(fold.unseen), *(contents[sample.name] for sample in training)])
             task = Task(fold, training, test, photographs, folder / "models", digest, track)
-            key = _digest([method.settings, digest, sorted(fold.test), data])
+            key = make_digest([method.settings, digest, sorted(fold.test), data])
             place = folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
             errors, origin = _load(place, key)
             kept = errors is not None
@@ -108,10 +108,6 @@ def _load_results(
 def _content(sample: Sample) -> list[Any]:
     """All of a sample that a result can depend on."""
     return [sample.name, sample.camera, sample.illuminant.tolist(), sample.pixels.digest()]
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from c5.datasets import Sample, read_samples
 from c5.errors import ParameterError
@@ -16,8 +15,9 @@ from c5.training.loop import default_device
 from c5.training.run import Plan, check_hold_out, train
 
 
-def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Console) -> None:
+def run_training(folder: Path, plan: Plan | None, tensorboard: bool, progress: Progress) -> None:
     """Start a run in a folder, or go on with the one there where there is no new plan."""
+    console = progress.console
     if plan is None:
         plan = Plan.load(folder)
     elif (folder / "checkpoint.pt").exists():
@@ -30,14 +30,7 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, console: Co
         console.print(f"{len(given) - len(images)} made images left out: a camera that is held out went into them")
     plan.save(folder)
     board = _board(folder) if tensorboard else None
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
+    with progress:
 
         def track(samples: Sequence[Sample]) -> Iterable[Sample]:
             return progress.track(samples, description="histograms")

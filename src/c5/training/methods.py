@@ -13,9 +13,9 @@ import torch
 from c5.color import Float32s, Float64s
 from c5.datasets import Sample
 from c5.errors import ParameterError
-from c5.evaluation.methods import Method, Rolls, Task, digest_name, slug
+from c5.evaluation.methods import Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.evaluation.rolls import vividness
+from c5.histogram import vividness
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.data import load_samples, remember
 from c5.training.extra import Extra, make_extra
@@ -68,7 +68,7 @@ class C5:
     """A network is trained with each; their estimates count as repeats."""
     extra: Extra | None = None
     learns: bool = True
-    _views: dict[str, Float32s] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=Kept)
 
     def __post_init__(self) -> None:
         count = self.config.network.n_images
@@ -86,12 +86,10 @@ class C5:
     def estimate(self, task: Task) -> dict[str, Float64s]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
         samples = self._load(task.photographs, 0, task)
-        place = {sample.name: index for index, sample in enumerate(task.photographs)}
-        queries = np.array([place[sample.name] for sample in task.test])
         vivid = vividness(samples.histograms, self.config.network.grid)
         return {
-            variant: np.stack([estimate(net, samples, roll, queries) for net in networks for roll in repeats])
-            for variant, repeats in self.rolls.draw(samples.cameras, vivid, queries).items()
+            variant: np.stack([estimate(net, samples, roll, task.queries) for net in networks for roll in repeats])
+            for variant, repeats in self.rolls.draw(task.cameras, vivid, task.queries).items()
         }
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
@@ -112,18 +110,14 @@ class C5:
         return load_network(folder, config.network)
 
     def _load(self, samples: list[Sample], crops: int, task: Task) -> Samples:
-        """Their histograms; those of photographs are read once in a run."""
-        wanted = [sample for sample in samples if sample.made or sample.name not in self._views]
-        loaded: dict[str, Float32s] = {}
-        if wanted:
-            grid = self.config.network.grid
-            views = load_samples(wanted, grid, self.config.crops, lambda items: task.track(items, "histograms")).views
-            loaded = dict(zip((sample.name for sample in wanted), views, strict=True))
-            # Made images are called alike in every fold, and are not alike.
-            self._views.update((sample.name, loaded[sample.name]) for sample in wanted if not sample.made)
-        found = self._views | loaded
+        """Their histograms, with those of some of the crops."""
+        grid = self.config.network.grid
+
+        def compute(wanted: list[Sample]) -> Float32s:
+            return load_samples(wanted, grid, self.config.crops, lambda items: task.track(items, "histograms")).views
+
         return Samples(
-            np.stack([found[sample.name][: 1 + crops] for sample in samples]),
+            self._kept.load(samples, compute)[:, : 1 + crops],
             np.stack([sample.illuminant for sample in samples]),
             np.array([sample.camera for sample in samples]),
         )
@@ -137,7 +131,7 @@ class FfccMethod:
     config: FfccConfig = field(default_factory=FfccConfig)
     extra: Extra | None = None
     learns: bool = True
-    _seen: dict[str, Float32s] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=Kept)
 
     @property
     def device(self) -> str:
@@ -156,13 +150,13 @@ class FfccMethod:
     def _load(self, samples: list[Sample], task: Task) -> Float32s:
         config = self.config
         what, shape = f"ffcc {config.bins} {config.step} {config.weight_power}", (2, config.bins, config.bins)
-        found = dict(self._seen)
-        wanted = [sample for sample in samples if sample.made or sample.name not in found]
-        for sample in task.track(wanted, "histograms"):
-            found[sample.name] = remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
-            if not sample.made:  # made images are called alike in every fold
-                self._seen[sample.name] = found[sample.name]
-        return np.stack([found[sample.name] for sample in samples])
+        return self._kept.load(
+            samples,
+            lambda wanted: [
+                remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
+                for sample in task.track(wanted, "histograms")
+            ],
+        )
 
 
 def add_extra(task: Task, extra: Extra | None) -> list[Sample]:
