@@ -115,7 +115,7 @@ def balance(
         rows = [describe(one) for one in balances]
         if balances and (not (as_json or as_csv) or out is not None):
             _print_table(rows)
-        if xmp and any(path.suffix.lower() == ".dng" for path in paths):
+        if xmp and any(one.path.suffix.lower() == ".dng" for one in balances):
             errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
         _write_each(balances, plan, overwrite, failures)
         _write_set(balances, rows, whole, failures)
