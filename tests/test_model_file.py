@@ -120,7 +120,7 @@ def test_swapped_graph_is_noticed(path: Path) -> None:
 
 def test_graphs_for_another_grid_are_noticed() -> None:
     wrong = dataclasses.replace(load_model().file, grid=Grid(32))
-    with pytest.raises(ModelFileError, match="not for 32 bins"):
+    with pytest.raises(ModelFileError, match="not for its grid"):
         Model(wrong).calibrate_histograms([np.zeros((2, 32, 32), np.float32)])
 
 

@@ -12,10 +12,11 @@ from c5.classical import shades_of_gray
 from c5.demo import VirtualCamera, render_roll
 from c5.evaluation.rolls import draw_rolls
 from c5.training import loop
+from c5.training.batches import StoredBatches
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.loop import Trainer, TrainingError
 from c5.training.run import Plan, check_hold_out, load_checkpoint, split, train, validate
-from c5.training.samples import Samples, draw_epoch
+from c5.training.samples import Samples
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")
@@ -159,13 +160,13 @@ def test_held_out_cameras_are_not_trained_on(few: Samples, tmp_path: Path) -> No
 
 
 def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) -> None:
-    config = TrainConfig(SMALL, shift=2)
-    draws = draw_epoch(few, config, 5, np.random.default_rng(0))
-    query, roll = draws.images[..., :1], draws.images[..., 1:]
+    config = TrainConfig(SMALL, shift=2, batch_sizes=(5,))
+    images, views, _, _ = StoredBatches(few, config, CPU).draw(0, np.random.default_rng(0))
+    query, roll = images[..., :1], images[..., 1:]
     assert sorted(set(query.ravel().tolist())) == list(range(len(few)))
     assert (few.cameras[roll] == few.cameras[query]).all()
     assert (roll != query).all()
-    assert not draws.views.any()
+    assert not views.any()
     # A name inside another is another camera.
     names = np.array(["D5", "D50", "D5", "D50", "D500"])
     rolls = draw_rolls(names, np.arange(5), 3, np.random.default_rng(0))
@@ -176,15 +177,15 @@ def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) 
 
 def test_roll_sizes_vary(few: Samples) -> None:
     config = TrainConfig(dataclasses.replace(SMALL, n_images=8), shift=2)
-    draws = draw_epoch(few, config, 8, np.random.default_rng(0))
-    sizes = {len(set(roll.tolist())) for roll in draws.images[..., 1:].reshape(-1, 7)}
+    images, *_ = StoredBatches(few, config, CPU).draw(0, np.random.default_rng(0))
+    sizes = {len(set(roll.tolist())) for roll in images[..., 1:].reshape(-1, 7)}
     assert {1, 2, 3} <= sizes
 
 
 def test_crops_are_drawn_half_of_the_time(few: Samples) -> None:
     cropped = Samples(np.repeat(few.views, 3, axis=1), few.illuminants, few.cameras)
-    draws = draw_epoch(cropped, TrainConfig(SMALL, shift=2), 8, np.random.default_rng(0))
-    shares = np.bincount(draws.views.ravel(), minlength=3) / draws.views.size
+    _, views, *_ = StoredBatches(cropped, TrainConfig(SMALL, shift=2), CPU).draw(0, np.random.default_rng(0))
+    shares = np.bincount(views.ravel(), minlength=3) / views.size
     np.testing.assert_allclose(shares, [0.5, 0.25, 0.25], atol=0.12)
 
 
@@ -204,13 +205,13 @@ def test_shifted_samples_stay_true(geometry: str) -> None:
     photo = render_roll(VirtualCamera.random(rng), 1, rng, (40, 60))[0]
     samples = Samples(histogram(photo.image, grid)[None, None], photo.illuminant[None], np.array(["a"]))
     network = NetworkConfig(bins=32, widths=(4, 8), n_images=2, geometry=grid.geometry, kind=RollKind.SEPARATE)
-    trainer = Trainer(TrainConfig(network, shift=3), samples, CPU)
+    batches = StoredBatches(samples, TrainConfig(network, shift=3), CPU)
     index, shift = torch.zeros(1, 1, dtype=torch.int64), torch.tensor([[2, -1]])
-    moved = trainer._moved(index, index, shift)[0, 0].numpy()
+    moved = batches._moved(index, index, shift)[0, 0].numpy()
     expected = np.roll(samples.histograms[0], (2, -1), axis=(1, 2))
     expected[:, :2] = expected[:, :, -1:] = 0
     np.testing.assert_array_equal(moved, expected)
-    light = trainer._moved_light(index[0], shift)[0].numpy()
+    light = batches._moved_light(index[0], shift)[0].numpy()
     up = 2 if geometry == "exact" else -2
     gained = photo.illuminant * np.exp([grid.step, 0, -up * grid.step])
     assert angular_error(light, gained) < 1e-4

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
@@ -46,17 +46,29 @@ class Grid:
     limit: float = 2.85
     """The square is |u|, |v| <= limit, in nats."""
     geometry: Geometry = Geometry.EXACT
+    powers: tuple[int, ...] = ()
+    """Further pixel histograms, one for each power of its brightness that a pixel may weigh by: 0 counts all pixels
+    alike, 3 hardly any but the brightest."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
             raise ParameterError(f"bins must be 16, 32, 64 or 128, not {self.bins}")
         if not 0 < self.limit < 20:
             raise ParameterError(f"limit must lie between 0 and 20 nats, not {self.limit}")
+        if not all(isinstance(power, int) and 0 <= power <= 4 for power in self.powers):
+            raise ParameterError(f"powers must be whole numbers from 0 to 4, not {self.powers}")
+        if self.powers and self.geometry is Geometry.PUBLISHED:
+            raise ParameterError("the published geometry has two histograms: give no powers")
 
     @classmethod
     def published(cls, bins: int = 64) -> Grid:
         """The grid of the models published with the paper."""
         return cls(bins, geometry=Geometry.PUBLISHED)
+
+    @property
+    def channels(self) -> int:
+        """How many histograms an image has."""
+        return 2 + len(self.powers)
 
     @property
     def step(self) -> float:
@@ -75,16 +87,57 @@ class Grid:
 
 
 def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
-    """The pixel and the gradient histogram of an image, float32 of shape (2, bins, bins).
+    """The histograms of an image, float32 of shape (channels, bins, bins): pixels, gradients, then `grid.powers`.
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
-    exact = grid.geometry is Geometry.EXACT
-    colors = _exact_colors(image) if exact else _published_colors(image)
-    counter = _BilinearCounter if exact else _PublishedCounter
-    pixels, gradients = counter(grid), counter(grid)
+    counted = _count(image, grid)
+    pixels = counted.pixels.bins()
+    totals = np.concatenate([pixels[:1], counted.gradients.bins(), pixels[1:]])
+    sums = totals.sum(axis=(1, 2), keepdims=True)
+    empty = sums < FLOOR * 1e9
+    if empty[0]:
+        raise ImageError(
+            f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            "a channel is dead or the black level is wrong"
+        )
+    return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
+
+
+def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
+    """What `histogram` counts before it is shared between bins: (channels, bins + 3, bins + 3) sums of weights.
+
+    Cell (i, j) holds the colors within half a step of `cell_position(i)` along v and `cell_position(j)` along u; the
+    first and last rows and columns hold what lies beyond the grid.
+    """
+    counted = _count(image, grid)
+    assert isinstance(counted.pixels, _BilinearCounter) and isinstance(counted.gradients, _BilinearCounter)
+    pixels = counted.pixels.cell_weights()
+    return np.concatenate([pixels[:1], counted.gradients.cell_weights(), pixels[1:]])
+
+
+def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
+    """The log-chroma in the middle of a row or column of cells."""
+    return np.asarray((index - (grid.bins + 2) / 2) * grid.step)
+
+
+class _Counted(NamedTuple):
+    pixels: _BilinearCounter | _PublishedCounter
+    gradients: _BilinearCounter | _PublishedCounter
+    where: str  # the image's name, for errors
+
+
+def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
+    pixels: _BilinearCounter | _PublishedCounter
+    gradients: _BilinearCounter | _PublishedCounter
+    if grid.geometry is Geometry.EXACT:
+        colors = _exact_colors(image)
+        pixels, gradients = _BilinearCounter(grid, (1, *grid.powers)), _BilinearCounter(grid, (1,))
+    else:
+        colors = _published_colors(image)
+        pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
     height, stride = colors.planes.shape[1:]
     rows = max(1, BLOCK_PIXELS // stride)
     for top in range(1, height - 1, rows):
@@ -92,15 +145,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
         pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
         gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
         gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
-    totals = np.stack([pixels.bins(), gradients.bins()])
-    sums = totals.sum(axis=(1, 2), keepdims=True)
-    empty = sums < FLOOR * 1e9
-    if empty[0]:
-        raise ImageError(
-            f"{colors.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
-            "a channel is dead or the black level is wrong"
-        )
-    return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
+    return _Counted(pixels, gradients, colors.where)
 
 
 MOST_VIVID = 20
@@ -108,7 +153,7 @@ MOST_VIVID = 20
 
 
 def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, from their (images, 2, n, n) histograms."""
+    """The standard deviation of log-chroma over the pixels of images, from their (images, channels, n, n) histograms."""
     masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
     masses /= masses.sum(axis=(1, 2), keepdims=True)
     spread = np.zeros(len(masses))
@@ -184,7 +229,7 @@ def _gradient(planes: Floats, stride: int) -> Floats:
 
 
 class _BilinearCounter:
-    """Shares each color between the bins around it.
+    """Shares each color between the bins around it, for each power of the brightness that it may weigh by.
 
     Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
     and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
@@ -192,12 +237,13 @@ class _BilinearCounter:
     by index costs the same for a complex number as for a real one.
     """
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, powers: tuple[int, ...]) -> None:
         self.cells = grid.bins + 3
         self.last = np.float32(self.cells - 1)
         self.scale = np.float32(1 / grid.step)
         self.offset = np.float32((grid.bins - 1) / 2 + 2)
-        self.moments = np.zeros((2, self.cells * self.cells), np.complex128)
+        self.powers = powers
+        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)
 
     def add(self, colors: Floats, counts: Bools) -> None:
         r, g, b = colors + FLOOR
@@ -205,11 +251,10 @@ class _BilinearCounter:
         np.log(x, out=x)
         np.log(y, out=y)
         # The geometric mean of r, g and b: gains scale it alike for all colors, so they move the histogram and no more.
-        weight = x + y
-        weight *= np.float32(-1 / 3)
-        np.exp(weight, out=weight)
-        weight *= g
-        weight *= counts
+        brightness = x + y
+        brightness *= np.float32(-1 / 3)
+        np.exp(brightness, out=brightness)
+        brightness *= g
         for position in (x, y):
             position *= self.scale
             position += self.offset
@@ -221,21 +266,30 @@ class _BilinearCounter:
         row += column
         index = row.astype(np.int32).astype(np.intp)  # both steps are vectorised, the direct one is not
         value = np.empty(index.size, np.complex128)
-        value.real = weight
-        x *= weight
-        value.imag = x
-        np.add.at(self.moments[0], index, value)
-        value *= y
-        np.add.at(self.moments[1], index, value)
+        for power, moments in zip(self.powers, self.moments, strict=True):
+            weight = counts.astype(np.float32)
+            for _ in range(power):
+                weight *= brightness
+            value.real = weight
+            weight *= x
+            value.imag = weight
+            np.add.at(moments[0], index, value)
+            value *= y
+            np.add.at(moments[1], index, value)
+
+    def cell_weights(self) -> Float64s:
+        return self.moments[:, 0].real.reshape(-1, self.cells, self.cells)
 
     def bins(self) -> Float64s:
-        square = self.moments.reshape(2, self.cells, self.cells)
-        whole, x, y, xy = square[0].real, square[0].imag, square[1].real, square[1].imag
+        """(powers, bins, bins)"""
+        square = self.moments.reshape(-1, 2, self.cells, self.cells)
+        whole, x, y, xy = square[:, 0].real, square[:, 0].imag, square[:, 1].real, square[:, 1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
-        total = (whole - x - y + xy)[above, above] + (x - xy)[above, own] + (y - xy)[own, above] + xy[own, own]
+        total = (whole - x - y + xy)[:, above, above] + (x - xy)[:, above, own] + (y - xy)[:, own, above]
+        total += xy[:, own, own]
         for _ in range(2):  # blurred by [1 2 1] / 4, once along each axis
-            padded = np.pad(total, ((1, 1), (0, 0)))
-            total = (0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]).T
+            padded = np.pad(total, ((0, 0), (1, 1), (0, 0)))
+            total = (0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:]).transpose(0, 2, 1)
         return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
 
 
@@ -259,4 +313,4 @@ class _PublishedCounter:
         square = self.total.reshape(self.cells, self.cells)
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
-        return np.asarray(total[::-1])  # v downwards
+        return np.asarray(total[None, ::-1])  # v downwards

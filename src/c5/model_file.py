@@ -20,7 +20,8 @@ from c5.files import write_file
 from c5.histogram import Geometry, Grid
 
 FORMAT = "c5-model"
-VERSION = 1
+VERSION = 2
+"""1 has two histograms an image; 2 says with `powers` which others a model looks at."""
 MAX_BYTES = 64 * 2**20
 """No part of a model file unpacks to more than this."""
 
@@ -78,10 +79,10 @@ def write_model(path: str | Path, model: ModelFile) -> Path:
     """Write a model file, whole or not at all."""
     description = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 2 if model.grid.powers else 1,  # no newer than it must be
         "name": model.name,
         "kind": model.kind,
-        "grid": {"bins": model.grid.bins, "limit": model.grid.limit, "geometry": model.grid.geometry.value},
+        "grid": _describe(model.grid),
         "n_images": model.n_images,
         "graphs": {name: hashlib.sha256(data).hexdigest() for name, data in model.graphs.items()},
         "training": model.training,
@@ -135,7 +136,7 @@ def read_model(path: str | Path) -> ModelFile:
         return ModelFile(
             name=str(description["name"]),
             kind=description["kind"],
-            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"])),
+            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"]), tuple(grid.get("powers", ()))),
             n_images=int(description["n_images"]),
             graphs=graphs,
             training=description["training"],
@@ -144,6 +145,11 @@ def read_model(path: str | Path) -> ModelFile:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error
+
+
+def _describe(grid: Grid) -> dict[str, Any]:
+    described = {"bins": grid.bins, "limit": grid.limit, "geometry": grid.geometry.value}
+    return described | {"powers": list(grid.powers)} if grid.powers else described
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -37,6 +37,7 @@ JPEG_SUFFIXES = (".jpg", ".jpeg")
 
 class Recipe(Enum):
     DEFAULT = "default"
+    BASIC = "basic"
     PAPER = "paper"
 
 
@@ -193,7 +194,7 @@ def train(
     data: Annotated[list[Path] | None, typer.Argument(help="Datasets: folders in a known layout, or packs.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
-    recipe: Annotated[Recipe | None, typer.Option(help="The package's own (default), or the paper's.")] = None,
+    recipe: Annotated[Recipe | None, typer.Option(help="The best, a simple one, or the paper's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
@@ -215,11 +216,11 @@ def train(
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
-    from c5.training.config import TrainConfig
+    from c5.training.config import RECIPES
     from c5.training.extra import make_extra
     from c5.training.run import Plan
 
-    config = TrainConfig.paper() if recipe is Recipe.PAPER else TrainConfig()
+    config = RECIPES[(recipe or Recipe.DEFAULT).value]()
     config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
     extra = None if augment is None else make_extra(augment, made, str(matrices.resolve()) if matrices else None)
     run_training(

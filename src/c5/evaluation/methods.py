@@ -82,9 +82,9 @@ class Kept:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Float32s] = {}
+        self._found: dict[str, NDArray[Any]] = {}
 
-    def load(self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[Float32s]]) -> Float32s:
+    def load(self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[NDArray[Any]]]) -> NDArray[Any]:
         """(samples, ...), with `compute` for those that are not known yet."""
         wanted = [sample for sample in samples if sample.made or sample.name not in self._found]
         computed = dict(zip((sample.name for sample in wanted), compute(wanted), strict=True)) if wanted else {}

@@ -39,9 +39,10 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, progress: P
             own = [sample for sample in images if not sample.made and sample.camera not in held]
             images += plan.extra.make(own, held, lambda items: progress.track(items, description="augmenting"))
         met = frozenset(camera for sample in images if sample.made for camera in sample.cameras)
-        samples = load_samples(images, plan.config.network.grid, plan.config.crops, track)
+        config = plan.config
+        samples = load_samples(images, config.network.grid, config.crops, config.virtual is not None, track)
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
-        task = progress.add_task("training", total=plan.config.epochs)
+        task = progress.add_task("training", total=config.epochs)
         try:
             for done in train(plan, samples, folder, met=met, board=board):
                 text = f"training: loss {done.epoch.loss:.2f}, error {done.epoch.error:.2f}°"

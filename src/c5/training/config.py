@@ -29,6 +29,11 @@ class NetworkConfig:
     """Channels of the encoder's blocks; each block halves the resolution."""
     gain: bool = False
     """Emit the gain map G as well."""
+    one_decoder: bool = False
+    """Let one decoder emit all maps, instead of one each."""
+    members: int = 1
+    """Networks side by side, trained on the same images from other beginnings. The maps they emit are averaged, so that
+    a query still gets a single CCC model. `PROFILE` only, and without the gain map."""
     gradient: bool = True
     """Look at the gradient histogram as well as the pixel histogram."""
     coordinates: bool = True
@@ -36,32 +41,70 @@ class NetworkConfig:
     n_images: int = 9
     """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it."""
     geometry: Geometry = Geometry.EXACT
+    powers: tuple[int, ...] = ()
+    """Further pixel histograms to look at; see `Grid`."""
 
     def __post_init__(self) -> None:
-        grid = self.grid  # validates the bins
+        grid = self.grid  # validates the bins, the geometry and the powers
         if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
         if grid.bins >> len(self.widths) < 2:
             raise ParameterError(f"{self.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
         if not 2 <= self.n_images <= 64:
             raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
+        if not 1 <= self.members <= 8:
+            raise ParameterError(f"members must lie between 1 and 8, not {self.members}")
+        if self.members > 1 and (self.gain or self.kind is RollKind.SEPARATE):
+            raise ParameterError("several members need the kind `profile` and no gain map: their maps are averaged")
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.bins, geometry=self.geometry)
+        return Grid(self.bins, geometry=self.geometry, powers=self.powers)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"kind": self.kind.value, "geometry": self.geometry.value, "widths": list(self.widths)}
+        lists = {"widths": list(self.widths), "powers": list(self.powers)}
+        return asdict(self) | {"kind": self.kind.value, "geometry": self.geometry.value} | lists
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> NetworkConfig:
-        kind, geometry, widths = RollKind(data["kind"]), Geometry(data["geometry"]), tuple(data["widths"])
-        return cls(**(data | {"kind": kind, "geometry": geometry, "widths": widths}))
+        own: dict[str, Any] = {"kind": RollKind(data["kind"]), "geometry": Geometry(data["geometry"])}
+        own |= {name: tuple(data[name]) for name in ("widths", "powers") if name in data}
+        return cls(**(data | own))
+
+
+@dataclass(frozen=True)
+class Virtual:
+    """Training on virtual cameras: each step draws some, and takes queries and a roll of a real camera through each.
+
+    A virtual camera is a 3x3 matrix over the raw RGB of a real one. Its gains come from `shift`, the rest of it from
+    how the matrices of a thousand cameras differ from each other (`c5.training.virtual`).
+    """
+
+    cameras: int = 8
+    """Virtual cameras in a step."""
+    queries: int = 8
+    """Queries of each; they share a roll."""
+    shift: float = 0.4
+    """Gains: log-chroma moves by up to so many nats along u and v."""
+    matrix: float = 1.0
+    """How far the colors of virtual cameras are from those of the real ones: 1 as far as real cameras' are."""
+    relight: float = 0.3
+    """Share of images that get the light of another image of their camera."""
+    repaint: float = 0.3
+    """How much the weight of a color in a scene changes, in nats: other scenes, made of the same colors."""
+
+    def __post_init__(self) -> None:
+        if self.cameras < 1 or self.queries < 1:
+            raise ParameterError("a step needs at least one virtual camera and one query of each")
+        if not 0 <= self.shift <= 1 or not 0 <= self.matrix <= 2 or not 0 <= self.repaint <= 2:
+            raise ParameterError("shift must lie between 0 and 1, matrix and repaint between 0 and 2")
+        if not 0 <= self.relight <= 1:
+            raise ParameterError(f"relight is a share between 0 and 1, not {self.relight}")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run. The defaults are the package's recipe; `TrainConfig.paper()` is the paper's."""
+    """One training run; `RECIPES` has those with a name."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     epochs: int = 60
@@ -82,6 +125,11 @@ class TrainConfig:
     """Share of samples without any additional image, so that a query alone works. `PROFILE` only."""
     crops: int = 4
     """Random crops of each image that training sees in its place half of the time."""
+    virtual: Virtual | None = None
+    """Train on virtual cameras; `batch_sizes`, `shift`, `vary_roll` and `crops` then do not matter."""
+    average: float = 0.0
+    """The model is the moving average of the weights, which forgets one part in 1 / (1 - average) a step; 0: the last
+    weights."""
     bfloat16: bool = False
     """Compute the network in bfloat16: faster where the hardware has it."""
     seed: int = 0
@@ -96,6 +144,16 @@ class TrainConfig:
             raise ParameterError(f"crops must lie between 0 and 64, not {self.crops}")
         if not 0 <= self.empty_roll < 1:
             raise ParameterError(f"empty_roll is a share between 0 and 1, not {self.empty_roll}")
+        if not 0 <= self.average < 1:
+            raise ParameterError(f"average must lie between 0 and 1, not {self.average}")
+        if self.virtual is not None and self.network.geometry is not Geometry.EXACT:
+            raise ParameterError("virtual cameras need the exact geometry")
+
+    @classmethod
+    def best(cls) -> TrainConfig:
+        """The recipe of the bundled model."""
+        network = NetworkConfig(one_decoder=True, members=3, coordinates=False, powers=(0, 3))
+        return cls(network, epochs=120, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
 
     @classmethod
     def paper(cls, n_images: int = 9) -> TrainConfig:
@@ -109,4 +167,9 @@ class TrainConfig:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrainConfig:
         network, batch_sizes = NetworkConfig.from_json(data["network"]), tuple(data["batch_sizes"])
-        return cls(**(data | {"network": network, "batch_sizes": batch_sizes}))
+        virtual = None if data.get("virtual") is None else Virtual(**data["virtual"])
+        return cls(**(data | {"network": network, "batch_sizes": batch_sizes, "virtual": virtual}))
+
+
+RECIPES = {"default": TrainConfig.best, "basic": TrainConfig, "paper": TrainConfig.paper}
+"""What `c5 train --recipe` knows: the best, the same network without virtual cameras, and the paper's."""

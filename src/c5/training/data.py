@@ -7,9 +7,11 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import platformdirs
+from numpy.typing import NDArray
 
 from c5.color import Float32s
 from c5.datasets import Sample
@@ -18,7 +20,10 @@ from c5.files import write_file
 from c5.histogram import Grid, histogram
 from c5.image import LinearImage, shrink
 from c5.model_file import UNPACKING_ERRORS
+from c5.training.palettes import POINTS, VIEWS, make_palettes
 from c5.training.samples import Samples
+
+Made = TypeVar("Made", bound=NDArray[Any])
 
 CACHE_VERSION = 2
 """Raise it when `c5.histogram` changes what it computes: entries of other versions are ignored."""
@@ -32,34 +37,47 @@ def load_samples(
     samples: Sequence[Sample],
     grid: Grid,
     crops: int = 0,
+    palettes: bool = False,
     track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter,
     cache: Path | None = None,
 ) -> Samples:
-    """The histograms and labels of photographs, with those of some random crops of each.
+    """The histograms and labels of photographs, with those of some random crops of each, and with palettes if wanted.
 
     `track` may show progress over the samples as they are read.
     """
     folder = cache or cache_folder()
+    made = [
+        (_cached_views(sample, grid, crops, folder), _cached_palettes(sample, grid, folder) if palettes else None)
+        for sample in track(samples)
+    ]
     return Samples(
-        np.stack([_cached_views(sample, grid, crops, folder) for sample in track(samples)]),
+        np.stack([views for views, _ in made]),
         np.stack([sample.illuminant for sample in samples]),
         np.array([sample.camera for sample in samples]),
+        np.stack([own for _, own in made if own is not None]) if palettes else None,
     )
 
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
-    what = f"{grid.bins} {grid.limit} {grid.geometry.value} {crops}"
-    shape = (1 + crops, 2, grid.bins, grid.bins)
+    what = f"{grid.bins} {grid.limit} {grid.geometry.value} {grid.powers} {crops}"
+    shape = (1 + crops, grid.channels, grid.bins, grid.bins)
     return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
+
+
+def _cached_palettes(sample: Sample, grid: Grid, folder: Path) -> NDArray[np.uint16]:
+    shape = (len(VIEWS), 2, POINTS, 2 + len(grid.powers))
+    return remember(
+        sample, f"palettes {grid.powers}", shape, lambda image, rng: make_palettes(image, grid.powers, rng), folder
+    )
 
 
 def remember(
     sample: Sample,
     what: str,
     shape: tuple[int, ...],
-    make: Callable[[LinearImage, np.random.Generator], Float32s],
+    make: Callable[[LinearImage, np.random.Generator], Made],
     folder: Path | None = None,
-) -> Float32s:
+) -> Made:
     """What is computed of an image, from the cache if it was computed before; `what` names it. Chance is repeatable."""
     key = hashlib.sha256(f"{CACHE_VERSION} {what} {sample.pixels.digest()}".encode()).hexdigest()
     path = (folder or cache_folder()) / key[:2] / f"{key[2:34]}.npz"
@@ -67,7 +85,7 @@ def remember(
         with np.load(path, allow_pickle=False) as file:
             kept = file["views"]
             if kept.shape == shape:
-                return np.asarray(kept, dtype=np.float32)
+                return cast(Made, kept)
     except UNPACKING_ERRORS:
         pass  # absent, or damaged: computed anew
     result = make(sample.read(), np.random.default_rng(int(key[:16], 16)))
@@ -79,7 +97,7 @@ def remember(
 
 
 def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
-    """Histograms (1 + crops, 2, n, n) of an image and of random parts of it, a quarter of its area or more each."""
+    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more each."""
     image = shrink(image)
     height, width = image.rgb.shape[:2]
     views = [histogram(image, grid)]

@@ -17,7 +17,7 @@ from c5.errors import C5Error
 from c5.estimator import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
-from c5.training.network import Network, ProfileNetwork, SeparateNetwork
+from c5.training.network import EnsembleNetwork, Network, ProfileNetwork, SeparateNetwork
 
 
 class ExportError(C5Error):
@@ -25,7 +25,7 @@ class ExportError(C5Error):
 
 
 class _Roll(nn.Module):
-    def __init__(self, network: ProfileNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | EnsembleNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -34,7 +34,7 @@ class _Roll(nn.Module):
 
 
 class _Query(nn.Module):
-    def __init__(self, network: ProfileNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | EnsembleNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -65,8 +65,8 @@ def export_model(
     config = network.config
     n = config.bins
     outputs = ["filters", "bias", *(["gain"] if config.gain else [])]
-    query = torch.zeros(1, 2, n, n)
-    if isinstance(network, ProfileNetwork):
+    query = torch.zeros(1, config.grid.channels, n, n)
+    if not isinstance(network, SeparateNetwork):
         with torch.no_grad():
             profile = network.encode(query)
         names = [f"profile_{level}" for level in range(len(profile))]
@@ -75,7 +75,7 @@ def export_model(
             "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
         }
     else:
-        roll = torch.zeros(1, config.n_images - 1, 2, n, n)
+        roll = torch.zeros(1, config.n_images - 1, config.grid.channels, n, n)
         graphs = {"query": _to_onnx(_Separate(network), [query, roll], ["query", "roll"], outputs)}
     file = ModelFile(
         name=name,
@@ -96,8 +96,8 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     """Random histograms through torch and through the file must give the same light."""
     config, model = network.config, Model(file)
     rng = np.random.default_rng(0)
-    count = 3 if isinstance(network, ProfileNetwork) else config.n_images - 1
-    masses = rng.random((1 + count, 2, config.bins, config.bins)) ** 40
+    count = config.n_images - 1 if isinstance(network, SeparateNetwork) else 3
+    masses = rng.random((1 + count, config.grid.channels, config.bins, config.bins)) ** 40
     histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
     estimate = model.estimate_histogram(histograms[0], model.calibrate_histograms(list(histograms[1:])))
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,16 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from c5.color import Float64s
 from c5.errors import C5Error, ParameterError
-from c5.histogram import Geometry
+from c5.training.batches import Batches, StoredBatches
 from c5.training.ccc import Locator
 from c5.training.config import TrainConfig
 from c5.training.losses import angular_error, smoothness
-from c5.training.network import Emitted, Network, ProfileNetwork, build_network
-from c5.training.samples import Samples, draw_epoch
+from c5.training.network import Emitted, Network, SeparateNetwork, build_network
+from c5.training.samples import Samples
+from c5.training.virtual import VirtualBatches
 
 
 class TrainingError(C5Error):
@@ -64,11 +65,19 @@ class Trainer:
             capturable=cuda,
             fused=cuda,  # one kernel instead of hundreds
         )
-        pad = config.shift
-        self.views = functional.pad(torch.as_tensor(samples.views), (pad, pad, pad, pad)).to(self.device)
-        self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=self.device)
+        self.batches: Batches = (StoredBatches if config.virtual is None else VirtualBatches)(
+            samples, config, self.device
+        )
+        self.averaged = copy.deepcopy(self.network) if config.average else None
+        self.steps_done = 0
+        self.share = torch.ones((), device=self.device)  # of the current weights in their average, a step
         self.totals = torch.zeros(2, device=self.device)  # loss, angular error
         self.steps: dict[int, Callable[..., None]] = {}
+
+    @property
+    def model(self) -> Network:
+        """The network that counts: the average of the weights, where there is one."""
+        return self.network if self.averaged is None else self.averaged
 
     def run(self) -> Iterator[Epoch]:
         """Train to the end, giving each epoch as it is done."""
@@ -77,20 +86,21 @@ class Trainer:
 
     def run_epoch(self) -> Epoch:
         config = self.config
-        stages = config.batch_sizes
-        batch = min(stages[self.epoch * len(stages) // config.epochs], len(self.samples))
         # Everything random in an epoch comes from the seed and its number, so that a resumed run is the same run.
-        draws = draw_epoch(self.samples, config, batch, np.random.default_rng([config.seed, self.epoch]))
+        draws = self.batches.draw(self.epoch, np.random.default_rng([config.seed, self.epoch]))
         self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
+        # The average begins with few steps and takes in more as there are more.
+        self.share.fill_(max(1 - config.average, 10 / (10 + self.steps_done)))
         self.network.train()
         self.totals.zero_()
         on_device = [torch.as_tensor(array).to(self.device) for array in draws]
+        count, batch = on_device[0].shape[:2]
         if batch not in self.steps:
-            self.steps[batch] = self._make_step(batch)
+            self.steps[batch] = self._make_step([array[0].clone() for array in on_device])
         step = self.steps[batch]
-        count = len(draws.images)
         for index in range(count):
             step(*(array[index] for array in on_device))
+        self.steps_done += count
         loss, error = (self.totals / count).tolist()
         if not math.isfinite(loss):
             self._fail(f"the loss became {loss}")
@@ -106,13 +116,26 @@ class Trainer:
             "check the labels, or start anew with another seed or a lower learning rate"
         )
 
-    def load_state(self, epoch: int, network: Mapping[str, Any], optimizer: dict[str, Any]) -> None:
+    def state(self) -> dict[str, Any]:
+        """All that a checkpoint must keep."""
+        return {
+            "epoch": self.epoch,
+            "steps_done": self.steps_done,
+            "network": self.network.state_dict(),
+            "averaged": None if self.averaged is None else self.averaged.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from where a checkpoint was taken."""
-        self.network.load_state_dict(network)
+        self.network.load_state_dict(state["network"])
+        if self.averaged is not None:
+            self.averaged.load_state_dict(state["averaged"])
+        optimizer = state["optimizer"]
         for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
             group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
         self.optimizer.load_state_dict(optimizer)
-        self.epoch = epoch
+        self.epoch, self.steps_done = state["epoch"], state["steps_done"]
 
     def _set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -121,51 +144,39 @@ class Trainer:
             else:
                 group["lr"] = rate
 
-    def _step(self, images: Tensor, views: Tensor, shift: Tensor, present: Tensor) -> None:
+    def _step(self, *row: Tensor) -> None:
         config = self.config
-        histograms = self._moved(images, views, shift)
-        truth = self._moved_light(images[:, 0], shift)
+        batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
-            emitted = self.network(histograms[:, 0], histograms[:, 1:], present)
-        emitted = Emitted(
-            emitted.filters.float(), emitted.bias.float(), None if emitted.gain is None else emitted.gain.float()
-        )
-        located = self.locator(emitted, histograms[:, 0])
-        error = angular_error(located.illuminant, truth).mean()
-        loss = error + smoothness(emitted, config.smooth_filters, config.smooth_bias)
+            members = self.network.each(batch.query, batch.roll, batch.present)
+        error = loss = torch.zeros((), device=self.device)
+        for emitted in members:
+            maps = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
+            off = angular_error(self.locator(maps, batch.query).illuminant, batch.illuminants).mean()
+            error = error + off.detach() / len(members)
+            loss = loss + off + smoothness(maps, config.smooth_filters, config.smooth_bias)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.totals += torch.stack([loss.detach(), error.detach()])
+        self.totals += torch.stack([loss.detach() / len(members), error])
+        if self.averaged is not None:
+            self._average()
 
-    def _moved(self, images: Tensor, views: Tensor, shift: Tensor) -> Tensor:
-        """Histograms (batch, images, 2, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
-        n = self.config.network.bins
-        line = torch.arange(n, device=self.device) + self.config.shift
-        rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)
-        channel = torch.arange(2, device=self.device)[:, None, None]
-        image, view = images[:, :, None, None, None], views[:, :, None, None, None]
-        return self.views[image, view, channel, rows[:, None, None, :, None], columns[:, None, None, None, :]]
+    @torch.no_grad()
+    def _average(self) -> None:
+        assert self.averaged is not None
+        now, mean = _floats(self.network), _floats(self.averaged)
+        change = torch._foreach_sub(now, mean)
+        torch._foreach_mul_(change, self.share)
+        torch._foreach_add_(mean, change)
 
-    def _moved_light(self, index: Tensor, shift: Tensor) -> Tensor:
-        grid = self.config.network.grid
-        up = -1 if grid.geometry is Geometry.PUBLISHED else 1
-        v, u = shift[:, 0] * (up * grid.step), shift[:, 1] * grid.step
-        gains = torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=1)
-        return functional.normalize(self.illuminants[index] * gains, dim=1)
-
-    def _make_step(self, batch: int) -> Callable[..., None]:
+    def _make_step(self, inputs: list[Tensor]) -> Callable[..., None]:
+        """A function that does a step of arrays like these."""
         if self.device.type != "cuda":
             return self._step
-        additional = self.config.network.n_images - 1
-        inputs = [
-            torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),
-            torch.zeros(batch, 1 + additional, dtype=torch.int64, device=self.device),
-            torch.zeros(batch, 2, dtype=torch.int64, device=self.device),
-            torch.ones(batch, device=self.device),
-        ]
         # Warming up moves the weights, so they are put back; capture itself runs nothing.
-        state = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        networks = [self.network, *([] if self.averaged is None else [self.averaged])]
+        states = [{name: tensor.clone() for name, tensor in network.state_dict().items()} for network in networks]
         moments = _clone(self.optimizer.state_dict())
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
@@ -177,8 +188,9 @@ class Trainer:
         with torch.cuda.graph(graph):
             self._step(*inputs)
         with torch.no_grad():
-            for name, tensor in self.network.state_dict().items():
-                tensor.copy_(state[name])
+            for network, state in zip(networks, states, strict=True):
+                for name, tensor in network.state_dict().items():
+                    tensor.copy_(state[name])
             _restore(self.optimizer, moments)
         self.totals.zero_()
 
@@ -204,14 +216,14 @@ def estimate(
     histograms = torch.as_tensor(samples.histograms).to(device)
     chosen = torch.as_tensor(np.arange(len(samples)) if queries is None else queries).to(device)
     slots = torch.as_tensor(rolls).to(device)
-    if isinstance(network, ProfileNetwork):  # an image's features do not depend on where it is used
+    if not isinstance(network, SeparateNetwork):  # an image's features do not depend on where it is used
         parts = [network.encode(part) for part in torch.split(histograms, 256)]
         features = [torch.cat(level) for level in zip(*parts, strict=True)]
     elif slots.shape[1] != network.config.n_images - 1:
         raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
     result = []
     for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
-        if not isinstance(network, ProfileNetwork):
+        if isinstance(network, SeparateNetwork):
             emitted = network(histograms[query], histograms[roll])
         elif roll.shape[1] == 0:
             emitted = network.emit(histograms[query], [torch.zeros_like(level[:1]) for level in features])
@@ -227,6 +239,11 @@ def pool(features: Tensor, roll: Tensor) -> Tensor:
     for slot in range(1, roll.shape[1]):
         pooled = torch.maximum(pooled, features[roll[:, slot]])
     return pooled
+
+
+def _floats(network: Network) -> list[Tensor]:
+    """Weights and statistics, but no counters."""
+    return [tensor for tensor in network.state_dict().values() if tensor.is_floating_point()]
 
 
 def _clone(value: Any) -> Any:

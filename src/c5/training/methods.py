@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from c5.color import Float32s, Float64s
 from c5.datasets import Sample
@@ -16,7 +17,7 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histogram import vividness
-from c5.training.config import NetworkConfig, RollKind, TrainConfig
+from c5.training.config import RECIPES, NetworkConfig, RollKind, TrainConfig
 from c5.training.data import load_samples, remember
 from c5.training.extra import Extra, make_extra
 from c5.training.ffcc import FfccConfig, train_ffcc, wrapped_histograms
@@ -27,16 +28,15 @@ from c5.training.samples import Samples
 
 
 def configurations() -> dict[str, TrainConfig]:
-    """The package's recipe, the paper's, and what the paper's ablations take away from it, by name."""
-    base = TrainConfig()
+    """The recipes, and what the paper's ablations take away from the basic one, by name."""
+    base = RECIPES["basic"]()
 
     def bins(count: int, widths: tuple[int, ...] = base.network.widths) -> TrainConfig:
         network = replace(base.network, bins=count, widths=widths)
         return replace(base, network=network, shift=base.shift * count // base.network.bins)
 
     return {
-        "default": base,
-        "paper": TrainConfig.paper(),
+        **{name: recipe() for name, recipe in RECIPES.items()},
         "bins-16": bins(16, (8, 16, 32)),
         "bins-32": bins(32),
         "bins-128": bins(128),
@@ -54,7 +54,7 @@ def configurations() -> dict[str, TrainConfig]:
 PAPER_MADE = {"c5": 5000, "ffcc": 500}
 """How many augmented images the paper adds."""
 
-ABLATIONS = tuple(name for name in configurations() if name not in ("default", "paper"))
+ABLATIONS = tuple(name for name in configurations() if name not in RECIPES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,7 @@ class C5:
     extra: Extra | None = None
     learns: bool = True
     _kept: Kept = field(default_factory=Kept)
+    _palettes: Kept = field(default_factory=Kept)
 
     def __post_init__(self) -> None:
         count = self.config.network.n_images
@@ -85,7 +86,7 @@ class C5:
 
     def estimate(self, task: Task) -> dict[str, Float64s]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
-        samples = self._load(task.photographs, 0, task)
+        samples = self._load(task.photographs, task, training=False)
         vivid = vividness(samples.histograms, self.config.network.grid)
         return {
             variant: np.stack([estimate(net, samples, roll, task.queries) for net in networks for roll in repeats])
@@ -101,7 +102,7 @@ class C5:
             plan.save(folder)
             images = add_extra(task, self.extra)
             met = frozenset(camera for sample in images for camera in sample.cameras)
-            steps = train(plan, self._load(images, config.crops, task), folder, met=met)
+            steps = train(plan, self._load(images, task, training=True), folder, met=met)
             for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
                 if next(steps, None) is None:
                     break
@@ -109,17 +110,27 @@ class C5:
                 pass
         return load_network(folder, config.network)
 
-    def _load(self, samples: list[Sample], crops: int, task: Task) -> Samples:
-        """Their histograms, with those of some of the crops."""
-        grid = self.config.network.grid
+    def _load(self, samples: list[Sample], task: Task, *, training: bool) -> Samples:
+        """Their histograms, and for training what else it needs."""
+        grid, crops, virtual = self.config.network.grid, self.config.crops, self.config.virtual is not None
 
-        def compute(wanted: list[Sample]) -> Float32s:
-            return load_samples(wanted, grid, self.config.crops, lambda items: task.track(items, "histograms")).views
+        def load(wanted: list[Sample], palettes: bool) -> Samples:
+            return load_samples(wanted, grid, crops, palettes, lambda items: task.track(items, "histograms"))
 
+        def make_palettes(wanted: list[Sample]) -> NDArray[np.uint16]:
+            made = load(wanted, True).palettes
+            assert made is not None  # they were asked for
+            return made
+
+        views = self._kept.load(samples, lambda wanted: load(wanted, False).views)
+        palettes = None
+        if training and virtual:
+            palettes = self._palettes.load(samples, make_palettes)
         return Samples(
-            self._kept.load(samples, compute)[:, : 1 + crops],
+            views if training else views[:, :1],
             np.stack([sample.illuminant for sample in samples]),
             np.array([sample.camera for sample in samples]),
+            palettes,
         )
 
 
@@ -183,7 +194,7 @@ def load_network(folder: Path, config: NetworkConfig) -> Network:
     """The network of a run that is done."""
     state = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
     network = build_network(config)
-    network.load_state_dict(state["network"])
+    network.load_state_dict(state["network"] if state["averaged"] is None else state["averaged"])
     return network.to(default_device()).eval()
 
 
@@ -209,7 +220,7 @@ def make_methods(
         return [FfccMethod(f"ffcc{suffix}", extra=extra)]
     known = configurations()
     methods: list[Method] = []
-    for name in ("default", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
+    for name in ("basic", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
         if kind != "c5" or name not in known:
             raise ParameterError(
                 f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"

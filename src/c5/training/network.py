@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ SLOPE = 0.01  # of the leaky rectifiers
 class Emitted(NamedTuple):
     """The parameters of one CCC model for each query."""
 
-    filters: Tensor  # F, (batch, 2, n, n)
+    filters: Tensor  # F, (batch, channels, n, n)
     bias: Tensor  # B, (batch, n, n)
     gain: Tensor | None  # G, (batch, n, n)
 
@@ -47,11 +47,15 @@ class EncoderBlock(nn.Module):
 
 
 def encoder_blocks(config: NetworkConfig) -> nn.ModuleList:
-    inputs = [1 + config.gradient + 2 * config.coordinates, *config.widths[:-1]]
+    inputs = [_histograms_seen(config) + 2 * config.coordinates, *config.widths[:-1]]
     return nn.ModuleList(
         EncoderBlock(i, o, config, normalise=level % 2 == 0)
         for level, (i, o) in enumerate(zip(inputs, config.widths, strict=True))
     )
+
+
+def _histograms_seen(config: NetworkConfig) -> int:
+    return config.grid.channels - (not config.gradient)
 
 
 def merges(config: NetworkConfig, count: int) -> nn.ModuleList:
@@ -106,22 +110,26 @@ class Head(nn.Module):
         super().__init__()
         width = config.widths[-1]
         self.bottleneck = nn.ModuleList(Convolution(width, width, config) for _ in range(2))
-        self.filters = Decoder(1 + config.gradient, config)
-        self.bias = Decoder(1, config)
-        self.gain = Decoder(1, config) if config.gain else None
+        outputs = {"filters": _histograms_seen(config), "bias": 1} | ({"gain": 1} if config.gain else {})
+        self.outputs = list(outputs.values())
+        if config.one_decoder:
+            self.decoders = nn.ModuleDict({"all": Decoder(sum(self.outputs), config)})
+        else:
+            self.decoders = nn.ModuleDict({name: Decoder(count, config) for name, count in outputs.items()})
+        self.gradient = config.gradient
 
     def forward(self, latent: Tensor, skips: list[Tensor]) -> Emitted:
         for convolution in self.bottleneck:
             latent = functional.leaky_relu(convolution(latent), SLOPE)
-        filters = self.filters(latent, skips)
-        if filters.shape[1] == 1:  # no gradient histogram: its filter is zero
-            filters = torch.cat([filters, torch.zeros_like(filters)], dim=1)
-        gain = None if self.gain is None else self.gain(latent, skips)[:, 0]
-        return Emitted(filters, self.bias(latent, skips)[:, 0], gain)
+        maps = torch.cat([decoder(latent, skips) for decoder in self.decoders.values()], dim=1)
+        filters, bias, *gain = torch.split(maps, self.outputs, dim=1)
+        if not self.gradient:  # its filter is zero
+            filters = torch.cat([filters[:, :1], torch.zeros_like(filters[:, :1]), filters[:, 1:]], dim=1)
+        return Emitted(filters, bias[:, 0], gain[0][:, 0] if gain else None)
 
 
 class Channels(nn.Module):
-    """The channels a network sees of (k, 2, n, n) histograms, with the bins' coordinates in [0, 1] (CoordConv)."""
+    """What a network sees of (k, channels, n, n) histograms, with the bins' coordinates in [0, 1] (CoordConv)."""
 
     coordinates: Tensor
 
@@ -135,7 +143,9 @@ class Channels(nn.Module):
         self.register_buffer("coordinates", torch.stack([u, v])[None], persistent=False)
 
     def forward(self, histograms: Tensor) -> Tensor:
-        x = histograms if self.config.gradient else histograms[:, :1]
+        x = histograms
+        if not self.config.gradient:
+            x = torch.cat([x[:, :1], x[:, 2:]], dim=1)
         if self.config.coordinates:
             x = torch.cat([x, self.coordinates.expand(x.shape[0], -1, -1, -1)], dim=1)
         return x
@@ -154,7 +164,7 @@ class ProfileNetwork(nn.Module):
         self.head = Head(config)
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
-        """Features of images (k, 2, n, n) at each level, (k, c, n/2, n/2) and on, each image by itself."""
+        """Features of images (k, channels, n, n) at each level, (k, c, n/2, n/2) and on, each image by itself."""
         x, features = self.channels(histograms), []
         for block in self.roll:
             _, x = block(x)
@@ -162,7 +172,7 @@ class ProfileNetwork(nn.Module):
         return features
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        """The CCC models of queries (batch, 2, n, n), each with the profile of its camera (batch or 1, c, ...)."""
+        """The CCC models of queries (batch, channels, n, n), each with the profile of its camera (batch or 1, c, ...)."""
         x, skips = self.channels(query), []
         for block, merge, pooled in zip(self.query, self.merges, profile, strict=True):
             skip, x = block(x)
@@ -170,14 +180,59 @@ class ProfileNetwork(nn.Module):
             x = functional.leaky_relu(merge(torch.cat([x, pooled.expand(x.shape[0], -1, -1, -1)], dim=1)), SLOPE)
         return self.head(x, skips)  # type: ignore[no-any-return]
 
-    def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        """Queries (batch, 2, n, n), their rolls (batch, k, 2, n, n), and (batch,) 0 where there is no roll, else 1."""
-        batch, images = roll.shape[:2]
-        profile = [
-            features.reshape(batch, images, *features.shape[1:]).amax(dim=1) * present[:, None, None, None]
+    def profile(self, roll: Tensor, present: Tensor) -> list[Tensor]:
+        """Pooled features (batch, c, ...) of rolls (cameras, k, channels, n, n), for (batch,) queries, each camera's in
+        turn; where `present` is 0 instead of 1 a query has no roll."""
+        cameras, images = roll.shape[:2]
+        return [
+            features.reshape(cameras, images, *features.shape[1:])
+            .amax(dim=1)
+            .repeat_interleave(len(present) // cameras, dim=0)
+            * present[:, None, None, None]
             for features in self.encode(roll.flatten(0, 1))
         ]
-        return self.emit(query, profile)
+
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
+        """What every member emits: of one network, what it emits."""
+        return [self.emit(query, self.profile(roll, present))]
+
+    def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
+        """Queries (batch, channels, n, n); rolls and `present` as for `profile`."""
+        return self.each(query, roll, present)[0]
+
+
+class EnsembleNetwork(nn.Module):
+    """Several profile networks; the CCC model of a query is the mean of theirs, which averages their heat maps' logs."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.members = nn.ModuleList(ProfileNetwork(config) for _ in range(config.members))
+
+    @property
+    def _members(self) -> list[ProfileNetwork]:
+        return cast(list[ProfileNetwork], list(self.members))
+
+    def encode(self, histograms: Tensor) -> list[Tensor]:
+        """Features at each level, the members' side by side as channels."""
+        levels = [member.encode(histograms) for member in self._members]
+        return [torch.cat(level, dim=1) for level in zip(*levels, strict=True)]
+
+    def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
+        parts = zip(*(level.chunk(len(self.members), dim=1) for level in profile), strict=True)
+        emitted = [member.emit(query, list(part)) for member, part in zip(self._members, parts, strict=True)]
+        return _mean(emitted)
+
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
+        return [member(query, roll, present) for member in self.members]
+
+    def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
+        return _mean(self.each(query, roll, present))
+
+
+def _mean(emitted: list[Emitted]) -> Emitted:
+    filters, bias, _ = zip(*emitted, strict=True)
+    return Emitted(torch.stack(filters).mean(dim=0), torch.stack(bias).mean(dim=0), None)
 
 
 class SeparateNetwork(nn.Module):
@@ -192,7 +247,7 @@ class SeparateNetwork(nn.Module):
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> Emitted:
-        """Queries (batch, 2, n, n) and their rolls (batch, m - 1, 2, n, n)."""
+        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n)."""
         inputs = [self.channels(query), *(self.channels(image) for image in roll.unbind(dim=1))]
         skips = []
         for level in range(len(self.config.widths)):
@@ -206,9 +261,14 @@ class SeparateNetwork(nn.Module):
                 ]
         return self.head(pooled, skips)  # type: ignore[no-any-return]
 
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
+        return [self(query, roll)]
 
-Network = ProfileNetwork | SeparateNetwork
+
+Network = ProfileNetwork | EnsembleNetwork | SeparateNetwork
 
 
 def build_network(config: NetworkConfig) -> Network:
-    return ProfileNetwork(config) if config.kind is RollKind.PROFILE else SeparateNetwork(config)
+    if config.kind is RollKind.SEPARATE:
+        return SeparateNetwork(config)
+    return ProfileNetwork(config) if config.members == 1 else EnsembleNetwork(config)

@@ -83,7 +83,7 @@ def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
     count = trainer.config.network.n_images - 1
     queries = np.arange(len(samples))
     rolls = [draw_rolls(samples.cameras, queries, count, np.random.default_rng([7, i])) for i in range(repeats)]
-    return np.stack([angular_error(estimate(trainer.network, samples, roll), samples.illuminants) for roll in rolls])
+    return np.stack([angular_error(estimate(trainer.model, samples, roll), samples.illuminants) for roll in rolls])
 
 
 def train(
@@ -116,7 +116,7 @@ def train(
     save_checkpoint(trainer, rows, folder)
     _post(board, rows[-1])
     export_model(
-        trainer.network,
+        trainer.model,
         folder / "model.c5",
         name=folder.resolve().name,
         training=_describe(plan, own, met),
@@ -151,10 +151,8 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     buffer = io.BytesIO()
     torch.save(
         {
-            "epoch": trainer.epoch,
+            **trainer.state(),
             "config": json.dumps(trainer.config.to_json()),
-            "network": trainer.network.state_dict(),
-            "optimizer": trainer.optimizer.state_dict(),
             "history": json.dumps([asdict(epoch) for epoch in trainer.history]),
             "rows": json.dumps(rows),
         },
@@ -177,7 +175,7 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
         if json.loads(state["config"]) != trainer.config.to_json():
             raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
-        trainer.load_state(state["epoch"], state["network"], state["optimizer"])
+        trainer.load_state(state)
         trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
         rows: list[dict[str, Any]] = json.loads(state["rows"])
         return rows

@@ -1,0 +1,88 @@
+"""What a training step sees: histograms kept from images, and how an epoch draws from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from c5.evaluation.rolls import draw_rolls
+from c5.histogram import Geometry
+from c5.training.config import TrainConfig
+from c5.training.samples import Samples
+
+
+class Batch(NamedTuple):
+    query: Tensor  # (batch, channels, n, n)
+    roll: Tensor  # (cameras, k, channels, n, n), for queries that follow each other camera by camera
+    present: Tensor  # (batch,), 0 where a query has no roll
+    illuminants: Tensor  # (batch, 3), unit RGB
+
+
+class Batches(Protocol):
+    """A source of batches. What is random is drawn in NumPy for a whole epoch; the device only looks it up."""
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
+        """Arrays with a row a step."""
+        ...
+
+    def make(self, *row: Tensor) -> Batch:
+        """The batch of one step, on the device."""
+        ...
+
+
+class StoredBatches:
+    """Histograms of images and of crops of them, moved by whole bins."""
+
+    def __init__(self, samples: Samples, config: TrainConfig, device: torch.device) -> None:
+        self.samples, self.config, self.device = samples, config, device
+        pad = config.shift
+        self.views = functional.pad(torch.as_tensor(samples.views), (pad, pad, pad, pad)).to(device)
+        self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=device)
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
+        """Every image once as the query, in random order; the last batch is filled up from the start."""
+        config, stages = self.config, self.config.batch_sizes
+        batch = min(stages[epoch * len(stages) // config.epochs], len(self.samples))
+        order = rng.permutation(len(self.samples))
+        steps = -(-order.size // batch)
+        query = np.resize(order, (steps, batch)).astype(np.int64)
+        additional = config.network.n_images - 1
+        roll = draw_rolls(self.samples.cameras, query, additional, rng)
+        if config.vary_roll:  # a roll of d different images repeats them to fill its slots: pooling ignores duplicates
+            distinct = rng.integers(1, additional + 1, (steps, batch, 1))
+            roll = np.take_along_axis(roll, np.arange(additional) % distinct, axis=2)
+        images = np.concatenate([query[..., None], roll], axis=2)  # (steps, batch, 1 + additional)
+        views = np.zeros_like(images)
+        crops = self.samples.views.shape[1] - 1
+        if crops:  # half of the time the whole image
+            views = rng.integers(1, crops + 1, images.shape) * rng.integers(0, 2, images.shape)
+        shift = rng.integers(-config.shift, config.shift + 1, (steps, batch, 2))  # bins along v and u
+        present = (rng.random((steps, batch)) >= config.empty_roll).astype(np.float32)
+        return images, views, shift, present
+
+    def make(self, *row: Tensor) -> Batch:
+        images, views, shift, present = row
+        histograms = self._moved(images, views, shift)
+        return Batch(histograms[:, 0], histograms[:, 1:], present, self._moved_light(images[:, 0], shift))
+
+    def _moved(self, images: Tensor, views: Tensor, shift: Tensor) -> Tensor:
+        """Histograms (batch, images, 2, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
+        n = self.config.network.bins
+        line = torch.arange(n, device=self.device) + self.config.shift
+        rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)
+        channel = torch.arange(self.views.shape[2], device=self.device)[:, None, None]
+        image, view = images[:, :, None, None, None], views[:, :, None, None, None]
+        return self.views[image, view, channel, rows[:, None, None, :, None], columns[:, None, None, None, :]]
+
+    def _moved_light(self, index: Tensor, shift: Tensor) -> Tensor:
+        grid = self.config.network.grid
+        up = -1 if grid.geometry is Geometry.PUBLISHED else 1
+        v, u = shift[:, 0] * (up * grid.step), shift[:, 1] * grid.step
+        gains = torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=1)
+        return functional.normalize(self.illuminants[index] * gains, dim=1)

@@ -1,0 +1,197 @@
+"""Training on virtual cameras: each step takes the images of real cameras through cameras that do not exist.
+
+A palette is a cloud of weighted colors. A 3x3 matrix over raw RGB takes each color of it to the color another camera
+would see, exactly for pixels and nearly so for gradients; the label goes through the same matrix. So do queries and
+their roll, since they come from one camera. All of it happens on the device, anew in every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from c5.color import Float64s
+from c5.errors import ParameterError
+from c5.training.batches import Batch
+from c5.training.config import TrainConfig, Virtual
+from c5.training.palettes import SCALE, VIEWS, cell_colors
+from c5.training.samples import Samples
+
+OFF_DIAGONAL = ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
+DEVIATIONS = np.array([0.30, 0.11, 0.12, 0.10, 0.08, 0.14])
+CORRELATIONS = np.array(
+    [
+        [1.00, -0.82, -0.49, 0.20, -0.56, 0.35],
+        [-0.82, 1.00, 0.48, -0.01, 0.41, -0.32],
+        [-0.49, 0.48, 1.00, -0.09, 0.85, -0.06],
+        [0.20, -0.01, -0.09, 1.00, -0.15, -0.12],
+        [-0.56, 0.41, 0.85, -0.15, 1.00, -0.10],
+        [0.35, -0.32, -0.06, -0.12, -0.10, 1.00],
+    ]
+)
+"""From one camera to another: the elements at `OFF_DIAGONAL` of the matrix between their white-balanced RGB, white to
+white, at 4500 K. Measured over pairs of 997 cameras with calibration matrices; the ten of NUS and Gehler-Shi are not
+among them."""
+SAME_COLORS = 0.2
+"""Share of virtual cameras that see colors like the real one, with other gains."""
+OUT_OF_GAMUT = 0.02
+"""A color whose lowest channel is below this part of its highest is left out."""
+WAVES = 3
+"""Random waves over log-chroma that the weights of a scene's colors go up and down with."""
+WAVE_NUMBER = 2.5  # their standard deviation, per nat
+
+
+class VirtualBatches:
+    """Draws virtual cameras with the queries and the roll of each, and makes their histograms on the device."""
+
+    def __init__(self, samples: Samples, config: TrainConfig, device: torch.device) -> None:
+        if config.virtual is None or samples.palettes is None:
+            raise ParameterError("training on virtual cameras needs the palettes of the images")
+        self.config, self.virtual, self.device = config, config.virtual, device
+        self.illuminants = samples.illuminants
+        self.cameras = [np.flatnonzero(samples.cameras == camera) for camera in np.unique(samples.cameras)]
+        self.cells = torch.as_tensor(samples.palettes[..., 0].astype(np.int32)).to(device)
+        self.weights = torch.as_tensor(samples.palettes[..., 1:].view(np.float16)).to(device)
+        self.warp = Warp(config, device)
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
+        """Every image once as a query. A real camera's queries are dealt out to virtual ones; the last are filled up."""
+        virtual, additional = self.virtual, self.config.network.n_images - 1
+        hands, sources = [], []  # images (queries + roll) of each virtual camera, and the images of its real one
+        for own in self.cameras:
+            order = rng.permutation(own)
+            for queries in np.resize(order, (-(-own.size // virtual.queries), virtual.queries)):
+                others = np.setdiff1d(own, queries)
+                others = others if others.size else own
+                roll = rng.permutation(others)[:additional]
+                # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
+                distinct = rng.integers(1, additional + 1)
+                hands.append([*queries, *np.resize(roll[:distinct], additional)])
+                sources.append(own)
+        steps = -(-len(hands) // virtual.cameras)
+        order = np.resize(rng.permutation(len(hands)), steps * virtual.cameras)
+        shape = (steps, virtual.cameras)
+        images = np.array(hands, dtype=np.int64)[order].reshape(*shape, -1)
+        lit = np.stack([rng.choice(sources[hand], images.shape[2]) for hand in order]).reshape(images.shape)
+        lit = np.where(rng.random(images.shape) < virtual.relight, lit, images)
+        reference = np.stack([np.exp(np.log(self.illuminants[sources[hand]]).mean(axis=0)) for hand in order])
+        matrices, illuminants = self._cameras(images, lit, reference.reshape(*shape, 3), rng)
+        views = rng.choice(len(VIEWS), size=images.shape, p=VIEWS)
+        waves = _waves(images.shape, virtual.repaint, rng)
+        present = rng.random((*shape, virtual.queries)) >= self.config.empty_roll
+        return images, views, matrices, waves, illuminants, present.astype(np.float32)
+
+    def _cameras(
+        self, images: NDArray[np.int64], lit: NDArray[np.int64], reference: Float64s, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The matrix (steps, cameras, images, 3, 3) of each image, and the illuminants (..., queries, 3) of queries.
+
+        An image lit anew goes to the light of the image in `lit` first. `reference` is a typical illuminant of each
+        real camera: colors are mixed around it, so that grays stay gray there.
+        """
+        cameras = draw_cameras(self.virtual, reference, rng)
+        light = self.illuminants[lit]
+        matrices = cameras[:, :, None] * (light / self.illuminants[images])[..., None, :]
+        seen = np.einsum("scij,scqj->scqi", cameras, light[:, :, : self.virtual.queries])
+        seen = np.maximum(seen, OUT_OF_GAMUT * seen.max(axis=-1, keepdims=True))
+        seen /= np.linalg.norm(seen, axis=-1, keepdims=True)
+        return matrices.astype(np.float32), seen.astype(np.float32)
+
+    def make(self, *row: Tensor) -> Batch:
+        images, views, matrices, waves, illuminants, present = row
+        cameras, count = images.shape
+        flat, view = images.flatten(), views.flatten()
+        histograms = self.warp(self.cells[flat, view], self.weights[flat, view], matrices.flatten(0, 1), waves.flatten(0, 1))
+        histograms = histograms.reshape(cameras, count, *histograms.shape[1:])
+        query, roll = histograms[:, : self.virtual.queries], histograms[:, self.virtual.queries :]
+        return Batch(query.flatten(0, 1), roll, present.flatten(), illuminants.flatten(0, 1))
+
+
+def draw_cameras(virtual: Virtual, reference: Float64s, rng: np.random.Generator) -> Float64s:
+    """Matrices (..., 3, 3) from the raw RGB of real cameras to that of virtual ones, around illuminants (..., 3)."""
+    shape = reference.shape[:-1]
+    factor = np.linalg.cholesky(CORRELATIONS) * DEVIATIONS[:, None]
+    mixing = virtual.matrix * rng.standard_normal((*shape, 6)) @ factor.T
+    mixing *= rng.random((*shape, 1)) >= SAME_COLORS
+    matrix = np.zeros((*shape, 3, 3))
+    for index, (i, j) in enumerate(OFF_DIAGONAL):
+        matrix[..., i, j] = mixing[..., index]
+    matrix += np.eye(3) * (1 - matrix.sum(axis=-1))[..., None]  # white stays white
+    shift = rng.uniform(-virtual.shift, virtual.shift, (*shape, 2))
+    gains = np.exp(-np.stack([shift[..., 0], np.zeros(shape), shift[..., 1]], axis=-1))
+    return np.asarray((gains * reference)[..., None] * matrix / reference[..., None, :])
+
+
+def _waves(shape: tuple[int, ...], strength: float, rng: np.random.Generator) -> NDArray[np.float32]:
+    """(..., WAVES, 4): wave numbers along u and v, phase and amplitude; together as strong as asked."""
+    numbers = WAVE_NUMBER * rng.standard_normal((*shape, WAVES, 2))
+    phase = rng.uniform(0, 2 * math.pi, (*shape, WAVES, 1))
+    amplitude = strength * math.sqrt(2 / WAVES) * rng.standard_normal((*shape, WAVES, 1))
+    return np.concatenate([numbers, phase, amplitude], axis=-1).astype(np.float32)
+
+
+class Warp:
+    """Palettes to histograms through a matrix each, as `c5.histogram` would make them of the mapped image."""
+
+    def __init__(self, config: TrainConfig, device: torch.device) -> None:
+        grid = config.network.grid
+        self.bins, self.step, self.device = grid.bins, grid.step, device
+        self.colors = torch.tensor(cell_colors(), dtype=torch.float32, device=device)  # (cells, 2)
+        # Of pixels and of gradients, whose further columns hold nothing.
+        self.powers = torch.tensor([[1, *grid.powers], [1] * (1 + len(grid.powers))], dtype=torch.float32, device=device)
+        line = torch.tensor([0.25, 0.5, 0.25], device=device)
+        self.blur = (line[:, None] * line)[None, None]
+
+    def __call__(self, cells: Tensor, weights: Tensor, matrices: Tensor, waves: Tensor | None = None) -> Tensor:
+        """Cells (k, 2, points), weights (k, 2, points, powers), matrices (k, 3, 3) to histograms (k, channels, n, n)."""
+        n = self.bins
+        u, v = self.colors[cells.long()].unbind(dim=-1)  # (k, 2, points)
+        r, b = (-u).exp(), (-v).exp()
+        m = matrices[:, None, :, :, None]
+        mapped = [m[:, :, i, 0] * r + m[:, :, i, 1] + m[:, :, i, 2] * b for i in range(3)]
+        lowest = torch.minimum(torch.minimum(mapped[0], mapped[1]), mapped[2])
+        highest = torch.maximum(torch.maximum(mapped[0], mapped[1]), mapped[2])
+        log_r, log_g, log_b = (channel.clamp_min(1e-6).log() for channel in mapped)
+        brighter = (log_r + log_g + log_b + u + v) / 3
+        exponent = brighter[..., None] * self.powers[:, None]
+        if waves is not None:
+            wave = waves[:, None, None]  # (k, 1, 1, waves, 4)
+            angle = u[..., None] * wave[..., 0] + v[..., None] * wave[..., 1] + wave[..., 2]
+            exponent = exponent + (wave[..., 3] * angle.cos()).sum(dim=-1, keepdim=True)
+        x, y = (log_g - log_r) / self.step + (n - 1) / 2, (log_g - log_b) / self.step + (n - 1) / 2
+        inside = (x > 0) & (x < n - 1) & (y > 0) & (y < n - 1) & (lowest > OUT_OF_GAMUT * highest)
+        mass = weights.float() * exponent.exp() * inside[..., None]
+        return self._finish(self._splat(x, y, mass))
+
+    def _splat(self, x: Tensor, y: Tensor, mass: Tensor) -> Tensor:
+        """Bilinear shares of masses (k, 2, points, powers) as (k, channels, n, n)."""
+        n, (images, _, _, powers) = self.bins, mass.shape
+        x, y = x.clamp(0, n - 1.001), y.clamp(0, n - 1.001)
+        column, row = x.floor(), y.floor()
+        right, up = (x - column)[..., None], (y - row)[..., None]
+        corner = torch.arange(2 * images, device=self.device).reshape(images, 2, 1) * (n * n)
+        corner = corner + row.long() * n + column.long()
+        total = torch.zeros(2 * images * n * n, powers, device=self.device)
+        for offset, share in (
+            (0, (1 - right) * (1 - up)),
+            (1, right * (1 - up)),
+            (n, (1 - right) * up),
+            (n + 1, right * up),
+        ):
+            total.index_add_(0, (corner + offset).flatten(), (mass * share).flatten(0, 2))
+        pixels, gradients = total.reshape(images, 2, n, n, powers).permute(1, 0, 4, 2, 3)
+        return torch.cat([pixels[:, :1], gradients[:, :1], pixels[:, 1:]], dim=1)
+
+    def _finish(self, total: Tensor) -> Tensor:
+        """Blurred, scaled to sum 1, and its root taken."""
+        images, channels, n, _ = total.shape
+        total = functional.conv2d(total.reshape(-1, 1, n, n), self.blur, padding=1).reshape(images, channels, n, n)
+        sums = total.sum(dim=(2, 3), keepdim=True)
+        return (total / sums.clamp_min(1e-6 * SCALE)).sqrt()
