@@ -429,7 +429,7 @@ def test_entries_hold_what_was_read(catalog: Catalog, photos: Path) -> None:
     for entry in entries:
         shot = read_shot(entry.path)
         assert entry.time == shot.time
-        np.testing.assert_allclose(entry.histograms, histogram(shot.image), rtol=2**-11, atol=2**-25)
+        np.testing.assert_allclose(entry.histograms, histogram(shot.image, GRID), rtol=2**-11, atol=2**-25)
 
 
 @given(seed=seeds, number=st.integers(1, 12), order=st.sampled_from(Order))
@@ -528,7 +528,7 @@ def test_a_profile_is_made_once_for_each_roll(catalog: Catalog, photos: Path, mo
     profile, paths = first
     assert sorted(paths) == sorted(photos.iterdir())
     assert (profile.camera, profile.n_images, counting.calibrations) == ("c", 8, 1)
-    expected = model.calibrate_histograms([histogram(read_image(path)) for path in paths])
+    expected = model.calibrate_histograms([histogram(read_image(path), model.grid) for path in paths])
     for kept, fresh in zip(profile.features, expected.features, strict=True):
         np.testing.assert_allclose(kept, fresh, atol=0.05)
 

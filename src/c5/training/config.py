@@ -152,7 +152,7 @@ class TrainConfig:
     @classmethod
     def best(cls) -> TrainConfig:
         """The recipe of the bundled model."""
-        network = NetworkConfig(one_decoder=True, members=3, coordinates=False, powers=(0, 3))
+        network = NetworkConfig(one_decoder=True, members=2, coordinates=False, powers=(0, 3))
         return cls(network, epochs=120, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
 
     @classmethod

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,10 @@ from c5.estimator import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
 from c5.training.network import EnsembleNetwork, Network, ProfileNetwork, SeparateNetwork
+
+
+LARGE = 64
+"""Arrays of so many numbers are stored in half precision."""
 
 
 class ExportError(C5Error):
@@ -71,8 +77,8 @@ def export_model(
             profile = network.encode(query)
         names = [f"profile_{level}" for level in range(len(profile))]
         graphs = {
-            "roll": _to_onnx(_Roll(network), [query], ["histograms"], names),
-            "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
+            "roll": _halve(_to_onnx(_Roll(network), [query], ["histograms"], names)),
+            "query": _halve(_to_onnx(_Query(network), [query, *profile], ["query", *names], outputs)),
         }
     else:
         roll = torch.zeros(1, config.n_images - 1, config.grid.channels, n, n)
@@ -122,3 +128,17 @@ def _to_onnx(module: nn.Module, inputs: Sequence[Tensor], names: list[str], outp
             dynamo=False,
         )
     return buffer.getvalue()
+
+
+def _halve(graph: bytes) -> bytes:
+    """The graph with its weights in half precision, and so of half the size; it computes in single precision."""
+    model = onnx.load_model_from_string(graph)
+    casts = []
+    for weights in model.graph.initializer:
+        if weights.data_type == onnx.TensorProto.FLOAT and math.prod(weights.dims) >= LARGE:
+            name, values = weights.name, onnx.numpy_helper.to_array(weights)
+            weights.CopyFrom(onnx.numpy_helper.from_array(values.astype(np.float16), f"{name}_half"))
+            casts.append(onnx.helper.make_node("Cast", [f"{name}_half"], [name], to=onnx.TensorProto.FLOAT))
+    for cast in reversed(casts):
+        model.graph.node.insert(0, cast)
+    return model.SerializeToString()
