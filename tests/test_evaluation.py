@@ -547,7 +547,7 @@ def test_each_fold_trains_on_its_own_made_images(tmp_path: Path, monkeypatch: py
         task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
         images = add_extra(task, extra)
         expected = [histogram(sample.read(), config.network.grid) for sample in images]
-        np.testing.assert_allclose(c5._load(images, 0, task).histograms, expected, atol=1e-6)
+        np.testing.assert_allclose(c5._load(images, task, training=True).histograms, expected, atol=1e-6)
         wrapped = [wrapped_histograms(sample.read()) for sample in images]
         np.testing.assert_allclose(ffcc._load(images, task), wrapped, atol=1e-6)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from c5.augmentation import map_image
 from c5.color import Float64s, angular_error
@@ -17,11 +19,13 @@ from c5.histogram import Grid, histogram
 from c5.image import LinearImage
 from c5.training.config import NetworkConfig, TrainConfig, Virtual
 from c5.training.loop import Trainer
+from c5.training.network import EnsembleNetwork
 from c5.training.palettes import VIEWS, make_palettes
 from c5.training.run import Plan, load_checkpoint, train
 from c5.training.samples import Samples
 from c5.training.virtual import CORRELATIONS, DEVIATIONS, OFF_DIAGONAL, VirtualBatches, Warp, draw_cameras
 
+Array = NDArray[Any]
 CPU = torch.device("cpu")
 NETWORK = NetworkConfig(bins=64, widths=(4, 8), n_images=4, coordinates=False, one_decoder=True, powers=(0, 3))
 CONFIG = TrainConfig(NETWORK, epochs=4, learning_rate=2e-3, virtual=Virtual(cameras=2, queries=3), average=0.9)
@@ -44,16 +48,16 @@ def samples(photos: list[tuple[LinearImage, Float64s]]) -> Samples:
     )
 
 
-def warp(palettes: np.ndarray, matrices: Float64s) -> np.ndarray:
+def warp(palettes: Array, matrices: Float64s) -> Array:
     cells = torch.as_tensor(palettes[..., 0].astype(np.int32))
     weights = torch.as_tensor(palettes[..., 1:].view(np.float16))
     made = Warp(CONFIG, CPU)(cells, weights, torch.as_tensor(matrices, dtype=torch.float32))
     return np.asarray(made.numpy())
 
 
-def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def overlap(a: Array, b: Array) -> Array:
     """The mass that pairs of (..., n, n) histograms share; 1 where they are equal."""
-    return np.minimum(a**2, b**2).sum(axis=(-2, -1))
+    return np.asarray(np.minimum(a**2, b**2).sum(axis=(-2, -1)))
 
 
 def test_a_palette_is_its_image(photos: list[tuple[LinearImage, Float64s]], samples: Samples) -> None:
@@ -100,17 +104,23 @@ def test_an_epoch_has_every_image_and_keeps_cameras_apart(samples: Samples) -> N
     queries, rolls = images[..., :3], images[..., 3:]
     assert sorted(set(queries.ravel().tolist())) == list(range(len(samples)))
     assert (samples.cameras[rolls] == samples.cameras[queries[..., :1]]).all()
-    assert len(VIEWS) == samples.palettes.shape[1] and views.max() < len(VIEWS)  # type: ignore[union-attr]
-    assert matrices.shape == (*images.shape, 3, 3) and waves.shape[:3] == images.shape
+    assert samples.palettes is not None
+    assert views.max() < samples.palettes.shape[1] == len(VIEWS)
+    assert matrices.shape == (*images.shape, 3, 3)
+    assert waves.shape[:3] == images.shape
     np.testing.assert_allclose(np.linalg.norm(illuminants, axis=-1), 1, rtol=1e-5)
     assert present.shape == queries.shape
     same = batches.draw(0, np.random.default_rng(1))
-    assert all(np.array_equal(a, b) for a, b in zip(same, (images, views, matrices, waves, illuminants, present), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(same, (images, views, matrices, waves, illuminants, present), strict=True)
+    )
 
 
 def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -> None:
     """A gray wall under the light of each image: through any virtual camera it has the color of the label."""
-    walls = [LinearImage(np.broadcast_to(light / light.max() * 0.5, (8, 8, 3)).astype(np.float32)) for _, light in photos]
+    walls = [
+        LinearImage(np.broadcast_to(light / light.max() * 0.5, (8, 8, 3)).astype(np.float32)) for _, light in photos
+    ]
     rng = np.random.default_rng(3)
     gray = Samples(
         np.stack([histogram(wall, NETWORK.grid)[None] for wall in walls]),
@@ -133,9 +143,8 @@ def test_resume_is_the_same_run_and_the_model_is_the_average(samples: Samples, t
     whole = Trainer(CONFIG, samples, CPU)
     list(whole.run())
     plan = Plan(CONFIG, ["x"], [])
-    steps = train(plan, samples, tmp_path, device=CPU)
-    next(steps), next(steps)
-    steps.close()
+    for _ in zip(range(2), train(plan, samples, tmp_path, device=CPU), strict=False):
+        pass
     resumed = Trainer(CONFIG, samples, CPU)
     load_checkpoint(resumed, tmp_path)
     assert resumed.epoch == 2
@@ -152,16 +161,19 @@ def test_an_ensemble_trains_each_member_by_itself(samples: Samples) -> None:
     alone = dataclasses.replace(CONFIG, average=0.0)
     several = dataclasses.replace(alone, network=dataclasses.replace(NETWORK, members=2))
     one, two = Trainer(alone, samples, CPU), Trainer(several, samples, CPU)
-    list(one.run()), list(two.run())
-    member = dict(two.network.members[0].named_parameters())  # type: ignore[union-attr,operator]
+    list(one.run())
+    list(two.run())
+    assert isinstance(two.network, EnsembleNetwork)
+    member = dict(two.network.members[0].named_parameters())
     for name, tensor in one.network.named_parameters():
         torch.testing.assert_close(member[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
 
 
 def test_bad_settings_are_refused(samples: Samples) -> None:
-    for wrong in (dict(cameras=0), dict(queries=0), dict(shift=2.0), dict(matrix=-1.0), dict(relight=2.0)):
+    good = Virtual()
+    for name, wrong in (("cameras", 0), ("queries", 0), ("shift", 2.0), ("matrix", -1.0), ("relight", 2.0)):
         with pytest.raises(ParameterError):
-            Virtual(**wrong)  # type: ignore[arg-type]
+            dataclasses.replace(good, **{name: wrong})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="palettes"):
         Trainer(CONFIG, dataclasses.replace(samples, palettes=None), CPU)
     with pytest.raises(ParameterError, match="averaged"):

@@ -39,7 +39,7 @@ class Estimate:
 
 
 def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
-    """The sum of the (channels, n, n) histograms, each convolved with its filter, as (n, n); beyond the edges all is zero.
+    """The (channels, n, n) histograms, each convolved with its filter, summed to (n, n); beyond the edges all is zero.
 
     Bin (n/2, n/2) of a filter is its origin: a filter that is 1 there and 0 elsewhere changes nothing.
     """

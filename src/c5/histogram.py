@@ -113,7 +113,8 @@ def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
     first and last rows and columns hold what lies beyond the grid.
     """
     counted = _count(image, grid)
-    assert isinstance(counted.pixels, _BilinearCounter) and isinstance(counted.gradients, _BilinearCounter)
+    assert isinstance(counted.pixels, _BilinearCounter)
+    assert isinstance(counted.gradients, _BilinearCounter)
     pixels = counted.pixels.cell_weights()
     return np.concatenate([pixels[:1], counted.gradients.cell_weights(), pixels[1:]])
 
@@ -153,7 +154,7 @@ MOST_VIVID = 20
 
 
 def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, from their (images, channels, n, n) histograms."""
+    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, channels, n, n)."""
     masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
     masses /= masses.sum(axis=(1, 2), keepdims=True)
     spread = np.zeros(len(masses))

@@ -18,7 +18,7 @@ from c5.errors import ReadError
 from c5.histogram import Grid, histogram, vividness
 from c5.raw import RAW_SUFFIXES, Photograph
 
-GRID = Grid(powers=(0, 3))
+GRID = Grid()
 """The grid of the bundled model."""
 """What the stored histograms are on."""
 

@@ -37,7 +37,7 @@ JPEG_SUFFIXES = (".jpg", ".jpeg")
 
 class Recipe(Enum):
     DEFAULT = "default"
-    BASIC = "basic"
+    VIRTUAL = "virtual"
     PAPER = "paper"
 
 
@@ -194,7 +194,9 @@ def train(
     data: Annotated[list[Path] | None, typer.Argument(help="Datasets: folders in a known layout, or packs.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
-    recipe: Annotated[Recipe | None, typer.Option(help="The best, a simple one, or the paper's.")] = None,
+    recipe: Annotated[
+        Recipe | None, typer.Option(help="The bundled model's, on virtual cameras, or the paper's.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,

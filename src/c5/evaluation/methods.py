@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from c5.calibration import all_names
 from c5.classical import METHODS
-from c5.color import Float32s, Float64s
+from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import ParameterError
 from c5.estimator import Model
@@ -84,7 +84,9 @@ class Kept:
     def __init__(self) -> None:
         self._found: dict[str, NDArray[Any]] = {}
 
-    def load(self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[NDArray[Any]]]) -> NDArray[Any]:
+    def load(
+        self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[NDArray[Any]]]
+    ) -> NDArray[Any]:
         """(samples, ...), with `compute` for those that are not known yet."""
         wanted = [sample for sample in samples if sample.made or sample.name not in self._found]
         computed = dict(zip((sample.name for sample in wanted), compute(wanted), strict=True)) if wanted else {}

@@ -150,8 +150,8 @@ class TrainConfig:
             raise ParameterError("virtual cameras need the exact geometry")
 
     @classmethod
-    def best(cls) -> TrainConfig:
-        """The recipe of the bundled model."""
+    def on_virtual_cameras(cls) -> TrainConfig:
+        """Two small networks without coordinates, two more histograms, and cameras drawn anew in each step."""
         network = NetworkConfig(one_decoder=True, members=2, coordinates=False, powers=(0, 3))
         return cls(network, epochs=120, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
 
@@ -171,5 +171,5 @@ class TrainConfig:
         return cls(**(data | {"network": network, "batch_sizes": batch_sizes, "virtual": virtual}))
 
 
-RECIPES = {"default": TrainConfig.best, "basic": TrainConfig, "paper": TrainConfig.paper}
-"""What `c5 train --recipe` knows: the best, the same network without virtual cameras, and the paper's."""
+RECIPES = {"default": TrainConfig, "virtual": TrainConfig.on_virtual_cameras, "paper": TrainConfig.paper}
+"""What `c5 train --recipe` knows: that of the bundled model, one for few cameras to train on, and the paper's."""

@@ -97,7 +97,7 @@ def remember(
 
 
 def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
-    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more each."""
+    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more."""
     image = shrink(image)
     height, width = image.rgb.shape[:2]
     views = [histogram(image, grid)]

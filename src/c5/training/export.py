@@ -21,7 +21,6 @@ from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
 from c5.training.network import EnsembleNetwork, Network, ProfileNetwork, SeparateNetwork
 
-
 LARGE = 64
 """Arrays of so many numbers are stored in half precision."""
 
@@ -141,4 +140,4 @@ def _halve(graph: bytes) -> bytes:
             casts.append(onnx.helper.make_node("Cast", [f"{name}_half"], [name], to=onnx.TensorProto.FLOAT))
     for cast in reversed(casts):
         model.graph.node.insert(0, cast)
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())

@@ -28,8 +28,8 @@ from c5.training.samples import Samples
 
 
 def configurations() -> dict[str, TrainConfig]:
-    """The recipes, and what the paper's ablations take away from the basic one, by name."""
-    base = RECIPES["basic"]()
+    """The recipes, and what the paper's ablations take away from the default, by name."""
+    base = RECIPES["default"]()
 
     def bins(count: int, widths: tuple[int, ...] = base.network.widths) -> TrainConfig:
         network = replace(base.network, bins=count, widths=widths)
@@ -220,7 +220,7 @@ def make_methods(
         return [FfccMethod(f"ffcc{suffix}", extra=extra)]
     known = configurations()
     methods: list[Method] = []
-    for name in ("basic", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
+    for name in ("default", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
         if kind != "c5" or name not in known:
             raise ParameterError(
                 f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"

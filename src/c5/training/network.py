@@ -172,7 +172,7 @@ class ProfileNetwork(nn.Module):
         return features
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        """The CCC models of queries (batch, channels, n, n), each with the profile of its camera (batch or 1, c, ...)."""
+        """The CCC models of queries (batch, channels, n, n), with profiles of their cameras (batch or 1, c, ...)."""
         x, skips = self.channels(query), []
         for block, merge, pooled in zip(self.query, self.merges, profile, strict=True):
             skip, x = block(x)
@@ -202,7 +202,7 @@ class ProfileNetwork(nn.Module):
 
 
 class EnsembleNetwork(nn.Module):
-    """Several profile networks; the CCC model of a query is the mean of theirs, which averages their heat maps' logs."""
+    """Several profile networks; the CCC model of a query is the mean of theirs: it averages the logs of heat maps."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()

@@ -62,7 +62,7 @@ class VirtualBatches:
         self.warp = Warp(config, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
-        """Every image once as a query. A real camera's queries are dealt out to virtual ones; the last are filled up."""
+        """Every image once as a query: a real camera's are dealt out to virtual ones, the last hand is filled up."""
         virtual, additional = self.virtual, self.config.network.n_images - 1
         hands, sources = [], []  # images (queries + roll) of each virtual camera, and the images of its real one
         for own in self.cameras:
@@ -108,7 +108,9 @@ class VirtualBatches:
         images, views, matrices, waves, illuminants, present = row
         cameras, count = images.shape
         flat, view = images.flatten(), views.flatten()
-        histograms = self.warp(self.cells[flat, view], self.weights[flat, view], matrices.flatten(0, 1), waves.flatten(0, 1))
+        histograms = self.warp(
+            self.cells[flat, view], self.weights[flat, view], matrices.flatten(0, 1), waves.flatten(0, 1)
+        )
         histograms = histograms.reshape(cameras, count, *histograms.shape[1:])
         query, roll = histograms[:, : self.virtual.queries], histograms[:, self.virtual.queries :]
         return Batch(query.flatten(0, 1), roll, present.flatten(), illuminants.flatten(0, 1))
@@ -145,12 +147,14 @@ class Warp:
         self.bins, self.step, self.device = grid.bins, grid.step, device
         self.colors = torch.tensor(cell_colors(), dtype=torch.float32, device=device)  # (cells, 2)
         # Of pixels and of gradients, whose further columns hold nothing.
-        self.powers = torch.tensor([[1, *grid.powers], [1] * (1 + len(grid.powers))], dtype=torch.float32, device=device)
+        self.powers = torch.tensor(
+            [[1, *grid.powers], [1] * (1 + len(grid.powers))], dtype=torch.float32, device=device
+        )
         line = torch.tensor([0.25, 0.5, 0.25], device=device)
         self.blur = (line[:, None] * line)[None, None]
 
     def __call__(self, cells: Tensor, weights: Tensor, matrices: Tensor, waves: Tensor | None = None) -> Tensor:
-        """Cells (k, 2, points), weights (k, 2, points, powers), matrices (k, 3, 3) to histograms (k, channels, n, n)."""
+        """Cells (k, 2, points), weights (k, 2, points, powers), matrices (k, 3, 3): histograms (k, channels, n, n)."""
         n = self.bins
         u, v = self.colors[cells.long()].unbind(dim=-1)  # (k, 2, points)
         r, b = (-u).exp(), (-v).exp()
