@@ -23,7 +23,7 @@ from c5.cli import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
 from c5.evaluation import report
-from c5.evaluation.methods import Classical, Method, Rolls, Task, Trained
+from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
 from c5.evaluation.protocols import (
     PROTOCOLS,
@@ -368,12 +368,16 @@ class Fragile:
     def settings(self) -> dict[str, Any]:
         return {}
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
+    def estimate(self, task: Task) -> dict[str, Estimates]:
         self.asked.append(task.fold.name)
         if len(self.asked) == self.stop_at:
             raise KeyboardInterrupt
         rng = np.random.default_rng(len(task.training))
-        return {v: as_illuminant(rng.uniform(0.3, 1, (n, len(task.test), 3))) for v, n in (("m = 1", 1), ("m = 9", 4))}
+        shapes = {"m = 1": (1, len(task.test)), "m = 9": (4, len(task.test))}
+        return {
+            variant: Estimates(as_illuminant(rng.uniform(0.3, 1, (*shape, 3))), rng.uniform(0, 9, shape))
+            for variant, shape in shapes.items()
+        }
 
 
 def drain(steps: Iterable[Any]) -> list[Any]:
@@ -485,7 +489,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ]
     assert [fold["training_images"] for fold in results.folds] == [12, 12, 12]
     assert (out / "table.tex").read_text().startswith("% Studio")
-    assert len(list(out.glob("*.png"))) == 2
+    assert len(list(out.glob("*.png"))) == 3
     assert len(list(out.rglob("model.c5"))) == 6
     # All is kept: the second time nothing is computed, and the table is the same.
     before = (out / "results.json").read_bytes()

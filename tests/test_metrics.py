@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from c5 import ParameterError
-from c5.metrics import summarize, summarize_repeats
+from c5.metrics import SHARES, summarize, summarize_repeats, worst_found
 
 errors = st.lists(st.floats(0, 90), min_size=1, max_size=60)
 
@@ -57,3 +57,21 @@ def test_bad_input() -> None:
         summarize([1.0, np.nan])
     with pytest.raises(ParameterError, match="repeats"):
         summarize_repeats([1.0, 2.0])
+
+
+def test_the_worst_are_found_by_their_uncertainty() -> None:
+    rng = np.random.default_rng(0)
+    errors = rng.exponential(2, 400)
+    at = dict(zip(SHARES, worst_found(errors, errors), strict=True))
+    assert at[0.05] == pytest.approx(0.2)  # the best there is
+    assert at[0.2] == pytest.approx(0.8)
+    assert at[0.25] == at[1.0] == 1
+    by_chance = np.mean([worst_found(errors, rng.random(400)) for _ in range(200)], axis=0)
+    np.testing.assert_allclose(by_chance, SHARES, atol=0.02)
+    assert worst_found(errors, -errors)[SHARES.index(0.75)] == 0
+    # Only the order of uncertainties counts.
+    noisy = errors * rng.uniform(0.5, 2, 400)
+    np.testing.assert_array_equal(worst_found(errors, noisy), worst_found(errors, np.exp(noisy)))
+    assert worst_found([1.0], [3.0]).tolist() == [1.0] * len(SHARES)
+    with pytest.raises(ParameterError, match="one number an image"):
+        worst_found([1.0, 2.0], [1.0])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from c5.color import Float64s
 from c5.errors import ParameterError
 
 
@@ -22,6 +23,10 @@ class Statistics(NamedTuple):
     worst_25: float
     worst_5: float
     maximum: float
+
+
+SHARES = tuple(round(0.05 * step, 2) for step in range(1, 21))
+"""Of the images, those of the highest uncertainty, at which `worst_found` is asked."""
 
 
 class RepeatedStatistics(NamedTuple):
@@ -60,3 +65,17 @@ def summarize_repeats(errors: ArrayLike) -> RepeatedStatistics:
         raise ParameterError(f"repeats need errors of shape (repeats, images), not {array.shape}")
     table = np.array([summarize(run) for run in array])
     return RepeatedStatistics(Statistics(*table.mean(axis=0).tolist()), Statistics(*table.std(axis=0).tolist()))
+
+
+def worst_found(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
+    """What part of the worst quarter is among the most uncertain images, for each of `SHARES` of them.
+
+    An uncertainty that means nothing finds as large a part as the share is; the best finds all in a quarter.
+    """
+    wrong, unsure = np.asarray(errors, dtype=np.float64), np.asarray(uncertainties, dtype=np.float64)
+    if wrong.ndim != 1 or wrong.shape != unsure.shape or not wrong.size:
+        raise ParameterError("errors and uncertainties need one number an image each")
+    worst = np.zeros(wrong.size, bool)
+    worst[np.argsort(-wrong, kind="stable")[: -(-wrong.size // 4)]] = True
+    found = np.cumsum(worst[np.argsort(-unsure, kind="stable")]) / worst.sum()
+    return np.asarray(found[[max(0, round(share * wrong.size) - 1) for share in SHARES]])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,13 @@ class Kept:
         return np.stack([found[sample.name] for sample in samples])
 
 
+class Estimates(NamedTuple):
+    """Of some images; of a fold's test side, in some repeats."""
+
+    illuminants: Float64s  # (images, 3), or (repeats, images, 3)
+    uncertainties: Float64s | None = None  # the same without the 3, degrees, from methods that have one
+
+
 class Method(Protocol):
     """Something that estimates illuminants, and may learn from a fold's training side first."""
 
@@ -114,8 +121,8 @@ class Method(Protocol):
         """What it ran on."""
         ...
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
-        """Illuminants (repeats, images, 3) of the test side, by variant: "" if there is but one."""
+    def estimate(self, task: Task) -> dict[str, Estimates]:
+        """What it finds on the test side, by variant: "" if there is but one."""
         ...
 
 
@@ -131,10 +138,10 @@ class Classical:
     def settings(self) -> dict[str, Any]:
         return {"method": self.name}
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
+    def estimate(self, task: Task) -> dict[str, Estimates]:
         method = METHODS[self.name]
         found = [method(shrink(sample.read())) for sample in task.track(task.test, f"{self.name}, {task.fold.name}")]
-        return {"": np.stack(found)[None]}
+        return {"": Estimates(np.stack(found)[None])}
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,7 @@ class Trained:
     def settings(self) -> dict[str, Any]:
         return {"model": self.model.identity} | self.rolls.settings
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
+    def estimate(self, task: Task) -> dict[str, Estimates]:
         tested = {name for sample in task.test for name in all_names(sample.camera)}
         met = tested & set(self.model.file.training.get("cameras", []))
         if met:
@@ -204,10 +211,12 @@ class Trained:
         )
         queries, result = task.queries, {}
         for variant, repeats in self.rolls.draw(task.cameras, vividness(histograms, grid), queries).items():
-            found = np.empty((len(repeats), len(queries), 3))
+            illuminants = np.empty((len(repeats), len(queries), 3))
+            uncertainties = np.empty((len(repeats), len(queries)))
             for row in task.track(range(len(queries)), f"{self.name}, {variant}, {task.fold.name}"):
                 for repeat, roll in enumerate(repeats):
                     profile = self.model.calibrate_histograms(list(histograms[roll[row]]))
-                    found[repeat, row] = self.model.estimate_histogram(histograms[queries[row]], profile).illuminant
-            result[variant] = found
+                    one = self.model.estimate_histogram(histograms[queries[row]], profile)
+                    illuminants[repeat, row], uncertainties[repeat, row] = one.illuminant, one.uncertainty
+            result[variant] = Estimates(illuminants, uncertainties)
         return result

@@ -14,6 +14,7 @@ from c5.errors import ParameterError
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
 from c5.files import write_file
+from c5.metrics import SHARES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ MOST = 10
 
 
 def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
-    """distribution.png, cameras.png and, where several m were tried, images.png for each dataset."""
+    """For each dataset: distribution.png, cameras.png, uncertainty.png where there is one, images.png of several m."""
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)
@@ -31,6 +32,9 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
         written.append(_write(folder / f"{name}-distribution.png", _draw_distribution(results, rows, dataset)))
         if len(results.cameras(dataset)) > 1:
             written.append(_write(folder / f"{name}-cameras.png", _draw_cameras(results, rows, dataset)))
+        unsure = [row for row in rows if dataset in row.worst_found]
+        if unsure:
+            written.append(_write(folder / f"{name}-uncertainty.png", _draw_uncertainty(results, unsure, dataset)))
         sweeps = _find_sweeps(results.rows, dataset)
         if sweeps:
             written.append(_write(folder / f"{name}-images.png", _draw_sweeps(results, sweeps, dataset)))
@@ -73,6 +77,21 @@ def _draw_cameras(results: Results, rows: Sequence[Row], dataset: str) -> Figure
     axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     axes.grid(axis="y", visible=True)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def _draw_uncertainty(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+    figure, axes = _figure()
+    shares = np.array([0, *SHARES]) * 100
+    for row in rows:
+        axes.plot(shares, np.array([0, *row.worst_found[dataset]]) * 100, label=row.name, linewidth=1.6)
+    axes.plot([0, 25, 100], [0, 100, 100], color="#999999", linewidth=1, linestyle=":", label="the best possible")
+    axes.plot([0, 100], [0, 100], color="#999999", linewidth=1, linestyle="--", label="by chance")
+    axes.set(
+        xlim=(0, 100), ylim=(0, 100), xlabel="the most uncertain images, %", ylabel="of the worst quarter found, %"
+    )
+    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
+    axes.legend(frameon=False, loc="lower right")
     return figure
 
 

@@ -5,11 +5,13 @@
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
      "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
+               "worst_found": {"NUS": [...]},
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
 more than once, `errors` has an entry for each time. Statistics are those of `c5.metrics.Statistics`, computed for
-each repeat from unrounded errors; their mean and standard deviation over the repeats are kept.
+each repeat from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
+`c5.metrics`, the mean over the repeats, for methods that have an uncertainty.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 from c5.color import Float64s
 from c5.errors import DataError, ReadError
 from c5.files import write_file
-from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats
+from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats, worst_found
 
 FORMAT, VERSION = "c5-results", 1
 
@@ -35,6 +37,7 @@ class ImageErrors(NamedTuple):
 
     name: str  # dataset/camera/file
     errors: Float64s  # (repeats,), degrees
+    uncertainties: Float64s | None = None  # the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)
     made: list[dict[str, Any]] = field(default_factory=list)
     """Command, version, commit, device; several if its folds were not run at once."""
+    worst_found: dict[str, list[float]] = field(default_factory=dict)
+    """By dataset: what part of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
 
     @property
     def name(self) -> str:
@@ -128,7 +133,7 @@ def make_row(
     made: list[dict[str, Any]],
 ) -> Row:
     """The statistics and the per-image errors of a method, from those of its folds."""
-    groups: dict[str, list[Float64s]] = {}
+    groups: dict[str, list[ImageErrors]] = {}
     passes: list[dict[str, list[float | None]]] = []
     place = {f"{group}/{file}": (group, index) for group, files in images.items() for index, file in enumerate(files)}
     for fold in folds:
@@ -141,10 +146,18 @@ def make_row(
             passes.append(errors)
         for one, (group, index) in zip(fold, places, strict=True):
             for name in (group.split("/")[0], group):
-                groups.setdefault(name, []).append(one.errors)
+                groups.setdefault(name, []).append(one)
             errors.setdefault(group, [None] * len(images[group]))[index] = round(float(one.errors.mean()), 2)
-    statistics = {name: summarize_repeats(np.stack(errors, axis=1)) for name, errors in sorted(groups.items())}
-    return Row(method, variant, statistics, passes, settings, made)
+    stacked = {name: np.stack([one.errors for one in group], axis=1) for name, group in sorted(groups.items())}
+    statistics = {name: summarize_repeats(each) for name, each in stacked.items()}
+    unsure = {
+        name: np.stack([one.uncertainties for one in group if one.uncertainties is not None], axis=1)
+        for name, group in sorted(groups.items())
+        if "/" not in name and all(one.uncertainties is not None for one in group)
+    }
+    curves = {name: [worst_found(*pair) for pair in zip(stacked[name], unsure[name], strict=True)] for name in unsure}
+    found = {name: np.mean(each, axis=0).round(4).tolist() for name, each in curves.items()}
+    return Row(method, variant, statistics, passes, settings, made, found)
 
 
 def merge(parts: Sequence[Results]) -> Results:
@@ -178,6 +191,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         "settings": row.settings,
         "made": row.made,
         "statistics": statistics,
+        **({"worst_found": row.worst_found} if row.worst_found else {}),
         "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),
     }
 
@@ -188,7 +202,8 @@ def _from_json(data: dict[str, Any]) -> Row:
         for name, both in data["statistics"].items()
     }
     errors = _convert(data["errors"], lambda hundredths: hundredths / 100)
-    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"])
+    found = data.get("worst_found", {})
+    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], found)
 
 
 def _convert(

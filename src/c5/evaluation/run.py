@@ -73,18 +73,24 @@ def evaluate(
             task = Task(fold, training, test, photographs, folder / "models", digest, track)
             key = make_digest([method.settings, digest, sorted(fold.test), data])
             place = folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
-            errors, origin = _load(place, key)
-            kept = errors is not None
-            if errors is None:
+            found, origin = _load(place, key)
+            kept = found is not None
+            if found is None:
                 origin = _provenance(command, method)
                 truth = np.stack([sample.illuminant for sample in test])
-                found = method.estimate(task)
-                errors = {variant: angular_error(lights, truth) for variant, lights in found.items()}
-                _save(place, key, errors, origin)
+                estimates = method.estimate(task).items()
+                found = {
+                    name: _Found(angular_error(each.illuminants, truth), each.uncertainties) for name, each in estimates
+                }
+                _save(place, key, found, origin)
             made += [origin] if origin not in made else []
-            for variant, values in errors.items():
-                each = [ImageErrors(s.name, values[:, column]) for column, s in enumerate(test)]
-                variants.setdefault(variant, []).append(each)
+            for variant, (values, unsure) in found.items():
+                each_image = [
+                    ImageErrors(sample.name, values[:, column], None if unsure is None else unsure[:, column])
+                    for column, sample in enumerate(test)
+                ]
+                variants.setdefault(variant, []).append(each_image)
+            errors = {variant: each.errors for variant, each in found.items()}
             yield Done(method.name, fold.name, errors, kept, index * len(folds) + number + 1, len(methods) * len(folds))
         rows += [make_row(method.name, v, tested, images, method.settings, made) for v, tested in variants.items()]
     results = Results(protocol.name, protocol.description, data, images, described, rows)
@@ -123,17 +129,28 @@ def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def _save(path: Path, key: str, errors: dict[str, Float64s], made: dict[str, Any]) -> None:
-    content = {"key": key, "made": made, "errors": {variant: values.tolist() for variant, values in errors.items()}}
+class _Found(NamedTuple):
+    """What a method came to on one fold, in one variant; (repeats, images) each."""
+
+    errors: Float64s
+    uncertainties: Float64s | None
+
+
+def _save(path: Path, key: str, found: dict[str, _Found], made: dict[str, Any]) -> None:
+    errors = {variant: each.errors.tolist() for variant, each in found.items()}
+    unsure = {variant: each.uncertainties.tolist() for variant, each in found.items() if each.uncertainties is not None}
+    content = {"key": key, "made": made, "errors": errors, "uncertainties": unsure}
     write_file(path, json.dumps(content).encode())
 
 
-def _load(path: Path, key: str) -> tuple[dict[str, Float64s] | None, dict[str, Any]]:
+def _load(path: Path, key: str) -> tuple[dict[str, _Found] | None, dict[str, Any]]:
     try:
         content = json.loads(path.read_text())
         if content["key"] != key:
             return None, {}
-        return {variant: np.array(values) for variant, values in content["errors"].items()}, content["made"]
+        unsure = {variant: np.array(values) for variant, values in content["uncertainties"].items()}
+        errors = {variant: np.array(values) for variant, values in content["errors"].items()}
+        return {variant: _Found(errors[variant], unsure.get(variant)) for variant in errors}, content["made"]
     except FileNotFoundError:
         return None, {}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -48,3 +48,10 @@ class Locator(nn.Module):
         u, v = heat.sum(dim=1) @ self.u, heat.sum(dim=2) @ self.v
         rgb = torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=1)
         return Located(functional.normalize(rgb, dim=1), log_heat)
+
+    def uncertainty(self, located: Located) -> Tensor:
+        """(batch,) degrees: the mean angle between the illuminants and those of their heat maps."""
+        v, u = torch.meshgrid(self.v, self.u, indexing="ij")
+        rgb = functional.normalize(torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=-1), dim=-1)
+        chords = (rgb.reshape(1, -1, 3) - located.illuminant[:, None]).norm(dim=-1)  # exact where cosines are not
+        return torch.rad2deg((2 * (chords / 2).arcsin() * located.log_heat.exp().flatten(1)).sum(dim=1))

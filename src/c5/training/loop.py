@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from c5.color import Float64s
 from c5.errors import C5Error, ParameterError
+from c5.evaluation.methods import Estimates
 from c5.training.batches import Batches, StoredBatches
 from c5.training.ccc import Locator
 from c5.training.config import TrainConfig
@@ -205,8 +205,9 @@ class Trainer:
 @torch.no_grad()
 def estimate(
     network: Network, samples: Samples, rolls: NDArray[np.int64], queries: NDArray[np.int64] | None = None
-) -> Float64s:
-    """Illuminants (queries, 3) of samples, each with the samples at `rolls` (queries, additional) as its roll.
+) -> Estimates:
+    """The illuminants (queries, 3) and uncertainties (queries,) of samples, each with the samples at `rolls` (queries,
+    additional) as its roll.
 
     Queries are indices; default: every sample is one. With no additional images each query stands alone.
     """
@@ -221,7 +222,7 @@ def estimate(
         features = [torch.cat(level) for level in zip(*parts, strict=True)]
     elif slots.shape[1] != network.config.n_images - 1:
         raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
-    result = []
+    illuminants, uncertainties = [], []
     for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
         if isinstance(network, SeparateNetwork):
             emitted = network(histograms[query], histograms[roll])
@@ -229,8 +230,10 @@ def estimate(
             emitted = network.emit(histograms[query], [torch.zeros_like(level[:1]) for level in features])
         else:
             emitted = network.emit(histograms[query], [pool(level, roll) for level in features])
-        result.append(locator(emitted, histograms[query]).illuminant.double().cpu().numpy())
-    return np.concatenate(result)
+        located = locator(emitted, histograms[query])
+        illuminants.append(located.illuminant.double().cpu().numpy())
+        uncertainties.append(locator.uncertainty(located).double().cpu().numpy())
+    return Estimates(np.concatenate(illuminants), np.concatenate(uncertainties))
 
 
 def pool(features: Tensor, roll: Tensor) -> Tensor:

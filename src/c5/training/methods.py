@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from c5.color import Float32s, Float64s
+from c5.color import Float32s
 from c5.datasets import Sample
 from c5.errors import ParameterError
-from c5.evaluation.methods import Kept, Method, Rolls, Task, digest_name, slug
+from c5.evaluation.methods import Estimates, Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histogram import vividness
 from c5.training.config import RECIPES, NetworkConfig, RollKind, TrainConfig
@@ -84,14 +84,16 @@ class C5:
     def settings(self) -> dict[str, Any]:
         return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _extra(self.extra) | self.rolls.settings
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
+    def estimate(self, task: Task) -> dict[str, Estimates]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
         samples = self._load(task.photographs, task, training=False)
         vivid = vividness(samples.histograms, self.config.network.grid)
-        return {
-            variant: np.stack([estimate(net, samples, roll, task.queries) for net in networks for roll in repeats])
-            for variant, repeats in self.rolls.draw(task.cameras, vivid, task.queries).items()
-        }
+        result = {}
+        for variant, repeats in self.rolls.draw(task.cameras, vivid, task.queries).items():
+            found = [estimate(network, samples, roll, task.queries) for network in networks for roll in repeats]
+            illuminants, uncertainties = zip(*found, strict=True)
+            result[variant] = Estimates(np.stack(illuminants), np.stack(uncertainties))
+        return result
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
@@ -152,11 +154,11 @@ class FfccMethod:
     def settings(self) -> dict[str, Any]:
         return {"config": asdict(self.config)} | _extra(self.extra)
 
-    def estimate(self, task: Task) -> dict[str, Float64s]:
+    def estimate(self, task: Task) -> dict[str, Estimates]:
         training = add_extra(task, self.extra)
         illuminants = np.stack([sample.illuminant for sample in training])
         learnt = train_ffcc(self._load(training, task), illuminants, self.config)
-        return {"": learnt.estimate(self._load(task.test, task))[None]}
+        return {"": Estimates(learnt.estimate(self._load(task.test, task))[None])}
 
     def _load(self, samples: list[Sample], task: Task) -> Float32s:
         config = self.config

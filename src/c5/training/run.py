@@ -83,7 +83,9 @@ def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
     count = trainer.config.network.n_images - 1
     queries = np.arange(len(samples))
     rolls = [draw_rolls(samples.cameras, queries, count, np.random.default_rng([7, i])) for i in range(repeats)]
-    return np.stack([angular_error(estimate(trainer.model, samples, roll), samples.illuminants) for roll in rolls])
+    return np.stack(
+        [angular_error(estimate(trainer.model, samples, roll).illuminants, samples.illuminants) for roll in rolls]
+    )
 
 
 def train(
