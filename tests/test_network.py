@@ -16,7 +16,7 @@ from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.export import ExportError, check_export, export_model
 from c5.training.losses import angular_error as angular_loss
 from c5.training.losses import roughness, smoothness
-from c5.training.network import Emitted, ProfileNetwork, Upsample, build_network
+from c5.training.network import Emitted, EnsembleNetwork, ProfileNetwork, Upsample, build_network
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 
@@ -101,6 +101,7 @@ def test_an_ensemble_with_more_histograms_is_the_same_in_a_file(tmp_path: Path) 
     """Its members' maps are averaged, in torch and in ONNX; half-precision weights change next to nothing."""
     config = NetworkConfig(bins=32, widths=(4, 8), members=3, one_decoder=True, coordinates=False, powers=(0, 3))
     network = a_network(config)
+    assert isinstance(network, EnsembleNetwork)
     path = tmp_path / "m.c5"
     export_model(network, path, name="m", training={})
     model = load_model(path)

@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from c5.training.network import EnsembleNetwork, Network, ProfileNetwork, Separa
 
 LARGE = 64
 """Arrays of so many numbers are stored in half precision."""
+ROUNDING_DEG = 0.2
+"""What that may change on random histograms, whose heat maps spread far more than those of images."""
 
 
 class ExportError(C5Error):
@@ -76,8 +79,8 @@ def export_model(
             profile = network.encode(query)
         names = [f"profile_{level}" for level in range(len(profile))]
         graphs = {
-            "roll": _halve(_to_onnx(_Roll(network), [query], ["histograms"], names)),
-            "query": _halve(_to_onnx(_Query(network), [query, *profile], ["query", *names], outputs)),
+            "roll": _to_onnx(_Roll(network), [query], ["histograms"], names),
+            "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
         }
     else:
         roll = torch.zeros(1, config.n_images - 1, config.grid.channels, n, n)
@@ -93,6 +96,9 @@ def export_model(
         licence=licence,
     )
     check_export(network, file)
+    if not isinstance(network, SeparateNetwork):  # published weights stay as they are
+        file = replace(file, graphs={name: _halve(graph) for name, graph in graphs.items()})
+        check_export(network, file, ROUNDING_DEG)
     write_model(path, file)
     return file
 
