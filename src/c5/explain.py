@@ -41,13 +41,13 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
         ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
     ]
-    notes = [
-        "bright ones weigh more",
-        "of neighbours",
-        *(POWERS.get(power, f"power {power}") for power in model.grid.powers),
+    seen = [
+        ("Pixel histogram N0", "each bin in its color", _glow(histograms[0], model.grid)),
+        ("Gradient histogram N1", "", _glow(histograms[1], model.grid)),
     ]
-    names = ["Pixels N0", "Gradients N1", *(f"Pixels N{index + 2}" for index in range(len(model.grid.powers)))]
-    seen = [(name, note, _glow(one, model.grid)) for name, note, one in zip(names, notes, histograms, strict=True)]
+    for index, power in enumerate(model.grid.powers, start=2):
+        note = POWERS.get(power, f"brightness to the power {power}")
+        seen.append((f"Pixel histogram N{index}", note, _glow(histograms[index], model.grid)))
     emitted = [
         (f"Filter F{index}", "" if index else "blue -, red +", _signed(one, model.grid))
         for index, one in enumerate(filters)
@@ -55,7 +55,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)))
     if gain is not None:
         emitted.append(("Gain G", "", _signed(gain, model.grid)))
-    rows = [seen, emitted]
+    rows = [seen, emitted] if model.grid.powers else [seen + emitted]  # no wider than a page
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
     width = 2 * MARGIN + max(sum(p.width + SPACE for _, _, p in row) for row in (top, *rows)) - SPACE
