@@ -46,7 +46,7 @@ class Entry:
     path: Path
     time: datetime | None
     histograms: Float32s
-    """(channels, bins, bins) on the bundled model's grid, as exact as float16."""
+    """(channels, bins, bins) on the default grid, as exact as float16."""
 
 
 class Catalog:
@@ -168,8 +168,6 @@ class Catalog:
                 if profile is not None:
                     return profile, paths
             histograms = [self._histograms(row) for row in rows] if model.grid == GRID else []
-        if not all(len(each) == GRID.channels for each in histograms):  # an older version's
-            histograms = []
         histograms = histograms or [histogram(read(path).image, model.grid) for path in paths]
         profile = model.calibrate_histograms(histograms, camera)
         with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -15,7 +15,7 @@ from c5.errors import C5Error, DataError, WriteError
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
-VERSION = 2
+VERSION = 1
 """Counts up with the tables, and with what the stored histograms are."""
 
 BUSY_SECONDS = 60
@@ -110,9 +110,6 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
             f"{path}: made by a newer version of c5-awb (catalogue {version}, this one reads up to {VERSION}); "
             "run pip install --upgrade c5-awb"
         )
-    if version < VERSION:  # the tables are the same; histograms that it does not expect would puzzle an older program
-        with suppress(sqlite3.OperationalError):  # where it is read-only nothing new comes in
-            connection.execute(f"PRAGMA user_version = {VERSION}")
     return True
 
 

@@ -19,7 +19,6 @@ from c5.histogram import Grid, histogram, vividness
 from c5.raw import RAW_SUFFIXES, Photograph
 
 GRID = Grid()
-"""The grid of the bundled model."""
 """What the stored histograms are on."""
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
@@ -154,12 +153,9 @@ def pack(histograms: Float32s) -> bytes:
 
 
 def unpack(packed: bytes) -> Float32s:
-    """(channels, bins, bins) float32: of another number of channels than `GRID` has, if an older version made them.
-
-    Damaged ones raise `zlib.error` or `ValueError`.
-    """
+    """(channels, bins, bins) float32; damaged ones raise `zlib.error` or `ValueError`."""
     values = np.frombuffer(zlib.decompress(packed), "<f2")
-    return values.reshape(-1, GRID.bins, GRID.bins).astype(np.float32)
+    return values.reshape(GRID.channels, GRID.bins, GRID.bins).astype(np.float32)
 
 
 def printable(text: str) -> str:

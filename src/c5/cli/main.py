@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +24,7 @@ from c5.cli import evaluate as evaluation
 from c5.cli.console import console, errors, need_torch, print_table, progress_columns, show_progress
 from c5.cli.options import AssumeSrgb, Black, White, find_classical, make_reader
 from c5.errors import C5Error, ParameterError, ReadError
+from c5.training.config import Recipe
 
 if TYPE_CHECKING:
     from c5.ccc import Estimate
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from c5.image import LinearImage
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
-
-
-class Recipe(Enum):
-    DEFAULT = "default"
-    VIRTUAL = "virtual"
-    PAPER = "paper"
 
 
 app = typer.Typer(
@@ -218,11 +212,10 @@ def train(
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
-    from c5.training.config import RECIPES
     from c5.training.extra import make_extra
     from c5.training.run import Plan
 
-    config = RECIPES[(recipe or Recipe.DEFAULT).value]()
+    config = (recipe or Recipe.DEFAULT).make()
     config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
     extra = None if augment is None else make_extra(augment, made, str(matrices.resolve()) if matrices else None)
     run_training(

@@ -148,7 +148,7 @@ def _load(path: Path, key: str) -> tuple[dict[str, _Found] | None, dict[str, Any
         content = json.loads(path.read_text())
         if content["key"] != key:
             return None, {}
-        unsure = {variant: np.array(values) for variant, values in content["uncertainties"].items()}
+        unsure = {variant: np.array(values) for variant, values in content.get("uncertainties", {}).items()}
         errors = {variant: np.array(values) for variant, values in content["errors"].items()}
         return {variant: _Found(errors[variant], unsure.get(variant)) for variant in errors}, content["made"]
     except FileNotFoundError:

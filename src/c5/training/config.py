@@ -104,7 +104,7 @@ class Virtual:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run; `RECIPES` has those with a name."""
+    """One training run; `Recipe` has those with a name."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     epochs: int = 60
@@ -171,5 +171,16 @@ class TrainConfig:
         return cls(**(data | {"network": network, "batch_sizes": batch_sizes, "virtual": virtual}))
 
 
-RECIPES = {"default": TrainConfig, "virtual": TrainConfig.on_virtual_cameras, "paper": TrainConfig.paper}
-"""What `c5 train --recipe` knows: that of the bundled model, one for few cameras to train on, and the paper's."""
+class Recipe(Enum):
+    """Configurations with a name of their own."""
+
+    DEFAULT = "default"
+    """Of the bundled model."""
+    VIRTUAL = "virtual"
+    """For data of few cameras."""
+    PAPER = "paper"
+
+    def make(self) -> TrainConfig:
+        if self is Recipe.VIRTUAL:
+            return TrainConfig.on_virtual_cameras()
+        return TrainConfig.paper() if self is Recipe.PAPER else TrainConfig()

@@ -58,8 +58,17 @@ def load_samples(
     )
 
 
+def load_palettes(
+    samples: Sequence[Sample], grid: Grid, track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter
+) -> NDArray[np.uint16]:
+    """(samples, ...) of `make_palettes`."""
+    folder = cache_folder()
+    return np.stack([_cached_palettes(sample, grid, folder) for sample in track(samples)])
+
+
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
-    what = f"{grid.bins} {grid.limit} {grid.geometry.value} {grid.powers} {crops}"
+    powers = [grid.powers] if grid.powers else []
+    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *powers, crops]))
     shape = (1 + crops, grid.channels, grid.bins, grid.bins)
     return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from c5.color import Float32s
 from c5.datasets import Sample
@@ -17,8 +16,8 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histogram import vividness
-from c5.training.config import RECIPES, NetworkConfig, RollKind, TrainConfig
-from c5.training.data import load_samples, remember
+from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig
+from c5.training.data import load_palettes, load_samples, remember
 from c5.training.extra import Extra, make_extra
 from c5.training.ffcc import FfccConfig, train_ffcc, wrapped_histograms
 from c5.training.loop import default_device, estimate
@@ -29,14 +28,14 @@ from c5.training.samples import Samples
 
 def configurations() -> dict[str, TrainConfig]:
     """The recipes, and what the paper's ablations take away from the default, by name."""
-    base = RECIPES["default"]()
+    base = Recipe.DEFAULT.make()
 
     def bins(count: int, widths: tuple[int, ...] = base.network.widths) -> TrainConfig:
         network = replace(base.network, bins=count, widths=widths)
         return replace(base, network=network, shift=base.shift * count // base.network.bins)
 
     return {
-        **{name: recipe() for name, recipe in RECIPES.items()},
+        **{recipe.value: recipe.make() for recipe in Recipe},
         "bins-16": bins(16, (8, 16, 32)),
         "bins-32": bins(32),
         "bins-128": bins(128),
@@ -54,7 +53,7 @@ def configurations() -> dict[str, TrainConfig]:
 PAPER_MADE = {"c5": 5000, "ffcc": 500}
 """How many augmented images the paper adds."""
 
-ABLATIONS = tuple(name for name in configurations() if name not in RECIPES)
+ABLATIONS = tuple(name for name in configurations() if name not in {recipe.value for recipe in Recipe})
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +115,13 @@ class C5:
         """Their histograms, and for training what else it needs."""
         grid, crops, virtual = self.config.network.grid, self.config.crops, self.config.virtual is not None
 
-        def load(wanted: list[Sample], palettes: bool) -> Samples:
-            return load_samples(wanted, grid, crops, palettes, lambda items: task.track(items, "histograms"))
+        def track(items: Sequence[Sample]) -> Iterable[Sample]:
+            return task.track(items, "histograms")
 
-        def make_palettes(wanted: list[Sample]) -> NDArray[np.uint16]:
-            made = load(wanted, True).palettes
-            assert made is not None  # they were asked for
-            return made
-
-        views = self._kept.load(samples, lambda wanted: load(wanted, False).views)
+        views = self._kept.load(samples, lambda wanted: load_samples(wanted, grid, crops, track=track).views)
         palettes = None
         if training and virtual:
-            palettes = self._palettes.load(samples, make_palettes)
+            palettes = self._palettes.load(samples, lambda wanted: load_palettes(wanted, grid, track))
         return Samples(
             views if training else views[:, :1],
             np.stack([sample.illuminant for sample in samples]),
