@@ -46,7 +46,7 @@ class Entry:
     path: Path
     time: datetime | None
     histograms: Float32s
-    """(channels, bins, bins) on the default grid, as exact as float16."""
+    """(2, bins, bins) on the default grid, as exact as float16."""
 
 
 class Catalog:

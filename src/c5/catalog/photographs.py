@@ -153,9 +153,9 @@ def pack(histograms: Float32s) -> bytes:
 
 
 def unpack(packed: bytes) -> Float32s:
-    """(channels, bins, bins) float32; damaged ones raise `zlib.error` or `ValueError`."""
+    """(2, bins, bins) float32; damaged ones raise `zlib.error` or `ValueError`."""
     values = np.frombuffer(zlib.decompress(packed), "<f2")
-    return values.reshape(GRID.channels, GRID.bins, GRID.bins).astype(np.float32)
+    return values.reshape(2, GRID.bins, GRID.bins).astype(np.float32)
 
 
 def printable(text: str) -> str:

@@ -18,8 +18,8 @@ from c5.training.samples import Samples
 
 
 class Batch(NamedTuple):
-    query: Tensor  # (batch, channels, n, n)
-    roll: Tensor  # (cameras, k, channels, n, n), for queries that follow each other camera by camera
+    query: Tensor  # (batch, 2, n, n)
+    roll: Tensor  # (cameras, k, 2, n, n), for queries that follow each other camera by camera
     present: Tensor  # (batch,), 0 where a query has no roll
     illuminants: Tensor  # (batch, 3), unit RGB
 

@@ -31,9 +31,6 @@ class NetworkConfig:
     """Emit the gain map G as well."""
     one_decoder: bool = False
     """Let one decoder emit all maps, instead of one each."""
-    members: int = 1
-    """Networks side by side, trained on the same images from other beginnings. The maps they emit are averaged, so that
-    a query still gets a single CCC model. `PROFILE` only, and without the gain map."""
     gradient: bool = True
     """Look at the gradient histogram as well as the pixel histogram."""
     coordinates: bool = True
@@ -41,35 +38,30 @@ class NetworkConfig:
     n_images: int = 9
     """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it."""
     geometry: Geometry = Geometry.EXACT
-    powers: tuple[int, ...] = ()
-    """Further pixel histograms to look at; see `Grid`."""
+    power: int = 1
+    """Of its brightness, that a pixel weighs by; see `Grid`."""
 
     def __post_init__(self) -> None:
-        grid = self.grid  # validates the bins, the geometry and the powers
+        grid = self.grid  # validates the bins, the geometry and the power
         if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
         if grid.bins >> len(self.widths) < 2:
             raise ParameterError(f"{self.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
         if not 2 <= self.n_images <= 64:
             raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
-        if not 1 <= self.members <= 8:
-            raise ParameterError(f"members must lie between 1 and 8, not {self.members}")
-        if self.members > 1 and (self.gain or self.kind is RollKind.SEPARATE):
-            raise ParameterError("several members need the kind `profile` and no gain map: their maps are averaged")
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.bins, geometry=self.geometry, powers=self.powers)
+        return Grid(self.bins, geometry=self.geometry, power=self.power)
 
     def to_json(self) -> dict[str, Any]:
-        lists = {"widths": list(self.widths), "powers": list(self.powers)}
-        return asdict(self) | {"kind": self.kind.value, "geometry": self.geometry.value} | lists
+        own = {"kind": self.kind.value, "geometry": self.geometry.value, "widths": list(self.widths)}
+        return asdict(self) | own
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> NetworkConfig:
-        own: dict[str, Any] = {"kind": RollKind(data["kind"]), "geometry": Geometry(data["geometry"])}
-        own |= {name: tuple(data[name]) for name in ("widths", "powers") if name in data}
-        return cls(**(data | own))
+        kind, geometry = RollKind(data["kind"]), Geometry(data["geometry"])
+        return cls(**(data | {"kind": kind, "geometry": geometry, "widths": tuple(data["widths"])}))
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class Virtual:
     """Queries of each; they share a roll."""
     shift: float = 0.4
     """Gains: log-chroma moves by up to so many nats along u and v."""
-    matrix: float = 1.0
+    matrix: float = 0.5
     """How far the colors of virtual cameras are from those of the real ones: 1 as far as real cameras' are."""
     relight: float = 0.3
     """Share of images that get the light of another image of their camera."""
@@ -151,9 +143,9 @@ class TrainConfig:
 
     @classmethod
     def on_virtual_cameras(cls) -> TrainConfig:
-        """Two small networks without coordinates, two more histograms, and cameras drawn anew in each step."""
-        network = NetworkConfig(one_decoder=True, members=2, coordinates=False, powers=(0, 3))
-        return cls(network, epochs=120, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
+        """A wider network without coordinates that looks at bright pixels, and cameras drawn anew in each step."""
+        network = NetworkConfig(widths=(16, 32, 64, 48), gain=True, one_decoder=True, coordinates=False, power=3)
+        return cls(network, epochs=400, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
 
     @classmethod
     def paper(cls, n_images: int = 9) -> TrainConfig:

@@ -67,16 +67,16 @@ def load_palettes(
 
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
-    powers = [grid.powers] if grid.powers else []
-    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *powers, crops]))
-    shape = (1 + crops, grid.channels, grid.bins, grid.bins)
+    power = [] if grid.power == 1 else [f"power {grid.power}"]
+    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *power, crops]))
+    shape = (1 + crops, 2, grid.bins, grid.bins)
     return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
 
 
 def _cached_palettes(sample: Sample, grid: Grid, folder: Path) -> NDArray[np.uint16]:
-    shape = (len(VIEWS), 2, POINTS, 2 + len(grid.powers))
+    shape = (len(VIEWS), 2, POINTS, 2)
     return remember(
-        sample, f"palettes {grid.powers}", shape, lambda image, rng: make_palettes(image, grid.powers, rng), folder
+        sample, f"palettes {grid.power}", shape, lambda image, rng: make_palettes(image, grid.power, rng), folder
     )
 
 
@@ -106,7 +106,7 @@ def remember(
 
 
 def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
-    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more."""
+    """Histograms (1 + crops, 2, n, n) of an image and of random parts of it, a quarter of its area or more."""
     image = shrink(image)
     height, width = image.rgb.shape[:2]
     views = [histogram(image, grid)]

@@ -148,17 +148,14 @@ class Trainer:
         config = self.config
         batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
-            members = self.network.each(batch.query, batch.roll, batch.present)
-        error = loss = torch.zeros((), device=self.device)
-        for emitted in members:
-            maps = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
-            off = angular_error(self.locator(maps, batch.query).illuminant, batch.illuminants).mean()
-            error = error + off.detach() / len(members)
-            loss = loss + off + smoothness(maps, config.smooth_filters, config.smooth_bias)
+            emitted = self.network(batch.query, batch.roll, batch.present)
+        emitted = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
+        error = angular_error(self.locator(emitted, batch.query).illuminant, batch.illuminants).mean()
+        loss = error + smoothness(emitted, config.smooth_filters, config.smooth_bias)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.totals += torch.stack([loss.detach() / len(members), error])
+        self.totals += torch.stack([loss.detach(), error.detach()])
         if self.averaged is not None:
             self._average()
 

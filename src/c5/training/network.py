@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ SLOPE = 0.01  # of the leaky rectifiers
 class Emitted(NamedTuple):
     """The parameters of one CCC model for each query."""
 
-    filters: Tensor  # F, (batch, channels, n, n)
+    filters: Tensor  # F, (batch, 2, n, n)
     bias: Tensor  # B, (batch, n, n)
     gain: Tensor | None  # G, (batch, n, n)
 
@@ -47,15 +47,11 @@ class EncoderBlock(nn.Module):
 
 
 def encoder_blocks(config: NetworkConfig) -> nn.ModuleList:
-    inputs = [_histograms_seen(config) + 2 * config.coordinates, *config.widths[:-1]]
+    inputs = [1 + config.gradient + 2 * config.coordinates, *config.widths[:-1]]
     return nn.ModuleList(
         EncoderBlock(i, o, config, normalise=level % 2 == 0)
         for level, (i, o) in enumerate(zip(inputs, config.widths, strict=True))
     )
-
-
-def _histograms_seen(config: NetworkConfig) -> int:
-    return config.grid.channels - (not config.gradient)
 
 
 def merges(config: NetworkConfig, count: int) -> nn.ModuleList:
@@ -110,7 +106,7 @@ class Head(nn.Module):
         super().__init__()
         width = config.widths[-1]
         self.bottleneck = nn.ModuleList(Convolution(width, width, config) for _ in range(2))
-        outputs = {"filters": _histograms_seen(config), "bias": 1} | ({"gain": 1} if config.gain else {})
+        outputs = {"filters": 1 + config.gradient, "bias": 1} | ({"gain": 1} if config.gain else {})
         self.outputs = list(outputs.values())
         if config.one_decoder:
             self.decoders = nn.ModuleDict({"all": Decoder(sum(self.outputs), config)})
@@ -124,12 +120,12 @@ class Head(nn.Module):
         maps = torch.cat([decoder(latent, skips) for decoder in self.decoders.values()], dim=1)
         filters, bias, *gain = torch.split(maps, self.outputs, dim=1)
         if not self.gradient:  # its filter is zero
-            filters = torch.cat([filters[:, :1], torch.zeros_like(filters[:, :1]), filters[:, 1:]], dim=1)
+            filters = torch.cat([filters, torch.zeros_like(filters)], dim=1)
         return Emitted(filters, bias[:, 0], gain[0][:, 0] if gain else None)
 
 
 class Channels(nn.Module):
-    """What a network sees of (k, channels, n, n) histograms, with the bins' coordinates in [0, 1] (CoordConv)."""
+    """What a network sees of (k, 2, n, n) histograms, with the bins' coordinates in [0, 1] (CoordConv)."""
 
     coordinates: Tensor
 
@@ -145,7 +141,7 @@ class Channels(nn.Module):
     def forward(self, histograms: Tensor) -> Tensor:
         x = histograms
         if not self.config.gradient:
-            x = torch.cat([x[:, :1], x[:, 2:]], dim=1)
+            x = x[:, :1]
         if self.config.coordinates:
             x = torch.cat([x, self.coordinates.expand(x.shape[0], -1, -1, -1)], dim=1)
         return x
@@ -164,7 +160,7 @@ class ProfileNetwork(nn.Module):
         self.head = Head(config)
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
-        """Features of images (k, channels, n, n) at each level, (k, c, n/2, n/2) and on, each image by itself."""
+        """Features of images (k, 2, n, n) at each level, (k, c, n/2, n/2) and on, each image by itself."""
         x, features = self.channels(histograms), []
         for block in self.roll:
             _, x = block(x)
@@ -172,7 +168,7 @@ class ProfileNetwork(nn.Module):
         return features
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        """The CCC models of queries (batch, channels, n, n), with profiles of their cameras (batch or 1, c, ...)."""
+        """The CCC models of queries (batch, 2, n, n), with profiles of their cameras (batch or 1, c, ...)."""
         x, skips = self.channels(query), []
         for block, merge, pooled in zip(self.query, self.merges, profile, strict=True):
             skip, x = block(x)
@@ -181,7 +177,7 @@ class ProfileNetwork(nn.Module):
         return self.head(x, skips)  # type: ignore[no-any-return]
 
     def profile(self, roll: Tensor, present: Tensor) -> list[Tensor]:
-        """Pooled features (batch, c, ...) of rolls (cameras, k, channels, n, n), for (batch,) queries, each camera's in
+        """Pooled features (batch, c, ...) of rolls (cameras, k, 2, n, n), for (batch,) queries, each camera's in
         turn; where `present` is 0 instead of 1 a query has no roll."""
         cameras, images = roll.shape[:2]
         return [
@@ -192,47 +188,9 @@ class ProfileNetwork(nn.Module):
             for features in self.encode(roll.flatten(0, 1))
         ]
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
-        """What every member emits: of one network, what it emits."""
-        return [self.emit(query, self.profile(roll, present))]
-
     def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        """Queries (batch, channels, n, n); rolls and `present` as for `profile`."""
-        return self.each(query, roll, present)[0]
-
-
-class EnsembleNetwork(nn.Module):
-    """Several profile networks; the CCC model of a query is the mean of theirs: it averages the logs of heat maps."""
-
-    def __init__(self, config: NetworkConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.members = nn.ModuleList(ProfileNetwork(config) for _ in range(config.members))
-
-    @property
-    def _members(self) -> list[ProfileNetwork]:
-        return cast(list[ProfileNetwork], list(self.members))
-
-    def encode(self, histograms: Tensor) -> list[Tensor]:
-        """Features at each level, the members' side by side as channels."""
-        levels = [member.encode(histograms) for member in self._members]
-        return [torch.cat(level, dim=1) for level in zip(*levels, strict=True)]
-
-    def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        parts = zip(*(level.chunk(len(self.members), dim=1) for level in profile), strict=True)
-        emitted = [member.emit(query, list(part)) for member, part in zip(self._members, parts, strict=True)]
-        return _mean(emitted)
-
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
-        return [member(query, roll, present) for member in self.members]
-
-    def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        return _mean(self.each(query, roll, present))
-
-
-def _mean(emitted: list[Emitted]) -> Emitted:
-    filters, bias, _ = zip(*emitted, strict=True)
-    return Emitted(torch.stack(filters).mean(dim=0), torch.stack(bias).mean(dim=0), None)
+        """Queries (batch, 2, n, n); rolls and `present` as for `profile`."""
+        return self.emit(query, self.profile(roll, present))
 
 
 class SeparateNetwork(nn.Module):
@@ -247,7 +205,7 @@ class SeparateNetwork(nn.Module):
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> Emitted:
-        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n)."""
+        """Queries (batch, 2, n, n) and their rolls (batch, m - 1, 2, n, n)."""
         inputs = [self.channels(query), *(self.channels(image) for image in roll.unbind(dim=1))]
         skips = []
         for level in range(len(self.config.widths)):
@@ -261,14 +219,9 @@ class SeparateNetwork(nn.Module):
                 ]
         return self.head(pooled, skips)  # type: ignore[no-any-return]
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
-        return [self(query, roll)]
 
-
-Network = ProfileNetwork | EnsembleNetwork | SeparateNetwork
+Network = ProfileNetwork | SeparateNetwork
 
 
 def build_network(config: NetworkConfig) -> Network:
-    if config.kind is RollKind.SEPARATE:
-        return SeparateNetwork(config)
-    return ProfileNetwork(config) if config.members == 1 else EnsembleNetwork(config)
+    return SeparateNetwork(config) if config.kind is RollKind.SEPARATE else ProfileNetwork(config)
