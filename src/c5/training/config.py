@@ -169,7 +169,7 @@ class Recipe(Enum):
     DEFAULT = "default"
     """Of the bundled model."""
     VIRTUAL = "virtual"
-    """For data of few cameras."""
+    """On cameras drawn anew in each step, for long."""
     PAPER = "paper"
 
     def make(self) -> TrainConfig:
