@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import Progress
@@ -10,7 +11,7 @@ from rich.progress import Progress
 from c5.datasets import Sample, read_samples
 from c5.errors import ParameterError
 from c5.metrics import Statistics
-from c5.training.data import load_samples
+from c5.training.data import load_palettes, load_samples
 from c5.training.loop import default_device
 from c5.training.run import Plan, check_hold_out, train
 
@@ -32,15 +33,17 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, progress: P
     board = _board(folder) if tensorboard else None
     with progress:
 
-        def track(samples: Sequence[Sample]) -> Iterable[Sample]:
-            return progress.track(samples, description="histograms")
+        def track(what: str) -> Callable[[Sequence[Sample]], Iterable[Sample]]:
+            return lambda samples: progress.track(samples, description=what)
 
         if plan.extra is not None:
             own = [sample for sample in images if not sample.made and sample.camera not in held]
             images += plan.extra.make(own, held, lambda items: progress.track(items, description="augmenting"))
         met = frozenset(camera for sample in images if sample.made for camera in sample.cameras)
         config = plan.config
-        samples = load_samples(images, config.network.grid, config.crops, config.virtual is not None, track)
+        samples = load_samples(images, config.network.grid, config.crops, track("histograms"))
+        if config.virtual is not None:
+            samples = replace(samples, palettes=load_palettes(images, config.network.grid, track("palettes")))
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
         task = progress.add_task("training", total=config.epochs)
         try:

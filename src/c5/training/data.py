@@ -37,24 +37,18 @@ def load_samples(
     samples: Sequence[Sample],
     grid: Grid,
     crops: int = 0,
-    palettes: bool = False,
     track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter,
     cache: Path | None = None,
 ) -> Samples:
-    """The histograms and labels of photographs, with those of some random crops of each, and with palettes if wanted.
+    """The histograms and labels of photographs, with those of some random crops of each.
 
     `track` may show progress over the samples as they are read.
     """
     folder = cache or cache_folder()
-    made = [
-        (_cached_views(sample, grid, crops, folder), _cached_palettes(sample, grid, folder) if palettes else None)
-        for sample in track(samples)
-    ]
     return Samples(
-        np.stack([views for views, _ in made]),
+        np.stack([_cached_views(sample, grid, crops, folder) for sample in track(samples)]),
         np.stack([sample.illuminant for sample in samples]),
         np.array([sample.camera for sample in samples]),
-        np.stack([own for _, own in made if own is not None]) if palettes else None,
     )
 
 
@@ -62,8 +56,13 @@ def load_palettes(
     samples: Sequence[Sample], grid: Grid, track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter
 ) -> NDArray[np.uint16]:
     """(samples, ...) of `make_palettes`."""
-    folder = cache_folder()
-    return np.stack([_cached_palettes(sample, grid, folder) for sample in track(samples)])
+    what, shape = f"palettes {grid.power}", (len(VIEWS), 2, POINTS, 2)
+    return np.stack(
+        [
+            remember(sample, what, shape, lambda image, rng: make_palettes(image, grid.power, rng))
+            for sample in track(samples)
+        ]
+    )
 
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
@@ -71,13 +70,6 @@ def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float
     what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *power, crops]))
     shape = (1 + crops, 2, grid.bins, grid.bins)
     return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
-
-
-def _cached_palettes(sample: Sample, grid: Grid, folder: Path) -> NDArray[np.uint16]:
-    shape = (len(VIEWS), 2, POINTS, 2)
-    return remember(
-        sample, f"palettes {grid.power}", shape, lambda image, rng: make_palettes(image, grid.power, rng), folder
-    )
 
 
 def remember(

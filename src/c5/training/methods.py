@@ -118,7 +118,7 @@ class C5:
         def track(items: Sequence[Sample]) -> Iterable[Sample]:
             return task.track(items, "histograms")
 
-        views = self._kept.load(samples, lambda wanted: load_samples(wanted, grid, crops, track=track).views)
+        views = self._kept.load(samples, lambda wanted: load_samples(wanted, grid, crops, track).views)
         palettes = None
         if training and virtual:
             palettes = self._palettes.load(samples, lambda wanted: load_palettes(wanted, grid, track))
