@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,15 @@ import torch
 
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate
+from c5.color import rgb_to_uv
 from c5.estimator import Model, load_model
 from c5.histogram import Geometry, histogram
-from c5.training.ccc import Locator
-from c5.training.config import NetworkConfig, RollKind, TrainConfig
+from c5.training.ccc import Located, Locator
+from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig
 from c5.training.export import ExportError, check_export, export_model
+from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
-from c5.training.losses import roughness, smoothness
-from c5.training.network import Emitted, ProfileNetwork, Upsample, build_network
+from c5.training.network import Emitted, PairNetwork, ProfileNetwork, Upsample, build_network
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 
@@ -32,6 +34,8 @@ OPTIONS = [
     replace(SMALL, n_images=2),
     replace(SMALL, power=3, one_decoder=True, gradient=False),
     replace(SMALL, one_decoder=True, gain=True),
+    replace(SMALL, pair=True, one_decoder=True, power=3),
+    replace(SMALL, pair=True, coordinates=False),
     replace(SMALL, kind=RollKind.SEPARATE),
     replace(SMALL, kind=RollKind.SEPARATE, gain=True, geometry=Geometry.PUBLISHED),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
@@ -114,8 +118,10 @@ def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -
     assert angular_error(found.illuminant, expected) < 0.1  # of a heat map that spreads over 39 degrees
 
 
-def test_order_duplicates_and_size_of_the_roll(tmp_path: Path) -> None:
-    model = Model(export_model(a_network(SMALL), tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
+@pytest.mark.parametrize("pair", [False, True])
+def test_order_duplicates_and_size_of_the_roll(pair: bool, tmp_path: Path) -> None:
+    network = a_network(replace(SMALL, pair=pair))
+    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
     query, *roll = some_histograms(16, 41)
     base = model.calibrate_histograms(roll)
     shuffled = [roll[i] for i in np.random.default_rng(3).permutation(40)]
@@ -134,9 +140,10 @@ def test_order_duplicates_and_size_of_the_roll(tmp_path: Path) -> None:
     )
 
 
-def test_the_profile_never_sees_the_query() -> None:
-    network = a_network(SMALL)
-    assert isinstance(network, ProfileNetwork)
+@pytest.mark.parametrize("pair", [False, True])
+def test_the_profile_never_sees_the_query(pair: bool) -> None:
+    network = a_network(replace(SMALL, pair=pair))
+    assert isinstance(network, PairNetwork if pair else ProfileNetwork)
     histograms = torch.as_tensor(some_histograms(16, 5))
     with torch.no_grad():
         together = network(histograms[:1], histograms[None, 1:], torch.ones(1))
@@ -146,6 +153,53 @@ def test_the_profile_never_sees_the_query() -> None:
         empty = network.emit(histograms[:1], [torch.zeros_like(level) for level in profile])
     torch.testing.assert_close(together.filters, apart.filters)
     torch.testing.assert_close(nothing.bias, empty.bias)
+
+
+@pytest.mark.parametrize("coordinates", [False, True])
+def test_the_heat_map_of_a_pair_is_the_geometric_mean_of_two(coordinates: bool) -> None:
+    network = a_network(replace(SMALL, pair=True, coordinates=coordinates))
+    assert isinstance(network, PairNetwork)
+    assert network.first.config.coordinates is coordinates is not network.second.config.coordinates
+    histograms = torch.as_tensor(some_histograms(16, 5))
+    query, roll, locator = histograms[:1], histograms[None, 1:], Locator(SMALL.grid)
+    with torch.no_grad():
+        logs = [locator(emitted, query).log_heat for emitted in network.each(query, roll, torch.ones(1))]
+        heat = locator(network(query, roll, torch.ones(1)), query).log_heat.exp()
+    mean = ((logs[0] + logs[1]) / 2).exp()
+    torch.testing.assert_close(heat, mean / mean.sum())
+    assert not torch.allclose(logs[0], logs[1], atol=0.1)
+
+
+def test_likelihood_is_that_of_the_normal_distribution() -> None:
+    rng = np.random.default_rng(0)
+    maps = torch.as_tensor(rng.normal(size=(6, 64, 64)) * 2)
+    log_heat = torch.log_softmax(maps.flatten(1), dim=1).reshape(-1, 64, 64)
+    truth = torch.nn.functional.normalize(torch.as_tensor(rng.random((6, 3)) + 0.2))
+    locator = Locator(Grid()).double()
+    found = log_likelihood(Located(truth, log_heat), truth, locator)
+    v, u = torch.meshgrid(locator.v, locator.u, indexing="ij")
+    points = torch.stack([u, v], dim=-1).reshape(-1, 2)
+    for index, heat in enumerate(log_heat.exp().flatten(1)):
+        mean = heat @ points
+        covariance = (points - mean).T @ (heat[:, None] * (points - mean)) + LEAST_VARIANCE * torch.eye(2)
+        where = torch.as_tensor(rgb_to_uv(truth[index].numpy()))
+        normal = torch.distributions.MultivariateNormal(mean, covariance)
+        expected = normal.log_prob(where) + math.log(2 * math.pi)  # type: ignore[no-untyped-call]
+        torch.testing.assert_close(found[index], expected)
+
+
+def test_likelihood_wants_heat_maps_as_wide_as_their_error() -> None:
+    """For a heat map around the wrong place the best width is the distance, and its gradient is finite when narrow."""
+    locator = Locator(Grid())
+    truth = torch.nn.functional.normalize(torch.tensor([[math.exp(-0.3), 1, math.exp(0.3)]]))  # at (0.3, -0.3)
+    distance = locator.u[None, :].square() + locator.v[:, None].square()
+    widths = torch.tensor([0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.9], requires_grad=True)
+    log_heat = torch.log_softmax((-distance / (2 * widths[:, None, None].square())).flatten(1), dim=1)
+    likely = log_likelihood(Located(truth, log_heat.reshape(-1, 64, 64)), truth.expand(7, 3), locator)
+    assert likely.argmax() == 4
+    likely.sum().backward()  # type: ignore[no-untyped-call]
+    assert widths.grad is not None
+    assert widths.grad.isfinite().all()
 
 
 def test_upsampling_is_the_library_s() -> None:
@@ -188,7 +242,7 @@ def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
 def test_configurations_survive_json_and_refuse_nonsense() -> None:
     for config in OPTIONS:
         assert NetworkConfig.from_json(config.to_json()) == config
-    for recipe in (TrainConfig(), TrainConfig.paper(7), TrainConfig(SMALL, shift=2)):
+    for recipe in (*(recipe.make() for recipe in Recipe), TrainConfig.paper(7), TrainConfig(SMALL, shift=2)):
         assert TrainConfig.from_json(recipe.to_json()) == recipe
     with pytest.raises(ParameterError, match="widths"):
         NetworkConfig(bins=16, widths=(4, 4, 4, 4))
@@ -196,6 +250,11 @@ def test_configurations_survive_json_and_refuse_nonsense() -> None:
         TrainConfig(SMALL, shift=8)
     with pytest.raises(ParameterError, match="n_images"):
         NetworkConfig(n_images=0)
+    for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}):
+        with pytest.raises(ParameterError, match="pair"):
+            replace(SMALL, pair=True, **wrong)
+    with pytest.raises(ParameterError, match="likelihood"):
+        TrainConfig(likelihood=-1)
 
 
 def test_the_paper_s_recipe_is_the_paper_s() -> None:

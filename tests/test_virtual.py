@@ -26,8 +26,10 @@ from c5.training.virtual import CORRELATIONS, DEVIATIONS, OFF_DIAGONAL, VirtualB
 
 Array = NDArray[Any]
 CPU = torch.device("cpu")
-NETWORK = NetworkConfig(bins=64, widths=(4, 8), n_images=4, coordinates=False, one_decoder=True, power=3)
-CONFIG = TrainConfig(NETWORK, epochs=4, learning_rate=2e-3, virtual=Virtual(cameras=2, queries=3), average=0.9)
+NETWORK = NetworkConfig(bins=64, widths=(4, 8), n_images=4, pair=True, one_decoder=True, power=3)
+CONFIG = TrainConfig(
+    NETWORK, epochs=4, learning_rate=2e-3, likelihood=1, virtual=Virtual(steps=3, cameras=2, queries=3), average=0.9
+)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,7 @@ def test_an_epoch_has_every_image_and_keeps_cameras_apart(samples: Samples) -> N
     batches = VirtualBatches(samples, CONFIG, CPU)
     images, views, matrices, waves, illuminants, present = batches.draw(0, np.random.default_rng(1))
     queries, rolls = images[..., :3], images[..., 3:]
+    assert images.shape[:2] == (3, 2)  # two deals of three hands
     assert sorted(set(queries.ravel().tolist())) == list(range(len(samples)))
     assert (samples.cameras[rolls] == samples.cameras[queries[..., :1]]).all()
     assert samples.palettes is not None
@@ -115,6 +118,14 @@ def test_an_epoch_has_every_image_and_keeps_cameras_apart(samples: Samples) -> N
     )
 
 
+@pytest.mark.parametrize("steps", [1, 40])
+def test_an_epoch_is_as_long_as_asked(samples: Samples, steps: int) -> None:
+    config = dataclasses.replace(CONFIG, virtual=Virtual(steps=steps, cameras=2, queries=3))
+    images = VirtualBatches(samples, config, CPU).draw(0, np.random.default_rng(1))[0]
+    assert images.shape == (steps, 2, 6)
+    assert (samples.cameras[images] == samples.cameras[images[..., :1]]).all()
+
+
 def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -> None:
     """A gray wall under the light of each image: through any virtual camera it has the color of the label."""
     walls = [
@@ -127,7 +138,7 @@ def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -
         np.array(["Alpha"] * len(walls)),
         np.stack([make_palettes(wall, NETWORK.power, rng) for wall in walls]),
     )
-    config = dataclasses.replace(CONFIG, virtual=Virtual(cameras=2, queries=3, relight=0.5, repaint=0.5))
+    config = dataclasses.replace(CONFIG, virtual=Virtual(steps=1, cameras=2, queries=3, relight=0.5, repaint=0.5))
     batches = VirtualBatches(gray, config, CPU)
     grid = Grid()
     images, views, *rest = batches.draw(0, np.random.default_rng(2))
@@ -157,7 +168,14 @@ def test_resume_is_the_same_run_and_the_model_is_the_average(samples: Samples, t
 
 def test_bad_settings_are_refused(samples: Samples) -> None:
     good = Virtual()
-    for name, wrong in (("cameras", 0), ("queries", 0), ("shift", 2.0), ("matrix", -1.0), ("relight", 2.0)):
+    for name, wrong in (
+        ("steps", 0),
+        ("cameras", 0),
+        ("queries", 0),
+        ("shift", 2.0),
+        ("matrix", -1.0),
+        ("relight", 2.0),
+    ):
         with pytest.raises(ParameterError):
             dataclasses.replace(good, **{name: wrong})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="palettes"):

@@ -35,6 +35,9 @@ class NetworkConfig:
     """Look at the gradient histogram as well as the pixel histogram."""
     coordinates: bool = True
     """Give the network the u and v of each bin as two more channels."""
+    pair: bool = False
+    """Two networks side by side, the second with coordinates where the first has none and the other way round. A query
+    still gets a single CCC model, the mean of theirs. `PROFILE` only, and without the gain map."""
     n_images: int = 9
     """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it."""
     geometry: Geometry = Geometry.EXACT
@@ -49,6 +52,8 @@ class NetworkConfig:
             raise ParameterError(f"{self.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
         if not 2 <= self.n_images <= 64:
             raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
+        if self.pair and (self.gain or self.kind is RollKind.SEPARATE):
+            raise ParameterError("a pair needs the kind `profile` and no gain map: its maps are averaged")
 
     @property
     def grid(self) -> Grid:
@@ -72,6 +77,8 @@ class Virtual:
     how the matrices of a thousand cameras differ from each other (`c5.training.virtual`).
     """
 
+    steps: int = 25
+    """Of an epoch, however many images there are: what is seen of them never ends."""
     cameras: int = 8
     """Virtual cameras in a step."""
     queries: int = 8
@@ -86,8 +93,10 @@ class Virtual:
     """How much the weight of a color in a scene changes, in nats: other scenes, made of the same colors."""
 
     def __post_init__(self) -> None:
-        if self.cameras < 1 or self.queries < 1:
-            raise ParameterError("a step needs at least one virtual camera and one query of each")
+        if self.steps < 1 or self.cameras < 1 or self.queries < 1:
+            raise ParameterError(
+                "an epoch needs a step, a step a virtual camera, and that a query: at least one of each"
+            )
         if not 0 <= self.shift <= 1 or not 0 <= self.matrix <= 2 or not 0 <= self.repaint <= 2:
             raise ParameterError("shift must lie between 0 and 1, matrix and repaint between 0 and 2")
         if not 0 <= self.relight <= 1:
@@ -108,6 +117,8 @@ class TrainConfig:
     smooth_filters: float = 0.15
     smooth_bias: float = 0.02
     """Weights of the smoothness of F and of B (and G), Eq. 9."""
+    likelihood: float = 0.0
+    """Weight of the likelihood of the true illuminant under the heat map, which then tells how sure it is."""
     shift: int = 8
     """All histograms of a sample, and its label, move together by up to so many bins, anew each time: the same scene
     through a camera with other gains. The largest single gain over the paper's recipe."""
@@ -138,14 +149,16 @@ class TrainConfig:
             raise ParameterError(f"empty_roll is a share between 0 and 1, not {self.empty_roll}")
         if not 0 <= self.average < 1:
             raise ParameterError(f"average must lie between 0 and 1, not {self.average}")
+        if not 0 <= self.likelihood <= 10:
+            raise ParameterError(f"likelihood must lie between 0 and 10, not {self.likelihood}")
         if self.virtual is not None and self.network.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
 
     @classmethod
     def on_virtual_cameras(cls) -> TrainConfig:
-        """A wider network without coordinates that looks at bright pixels, and cameras drawn anew in each step."""
-        network = NetworkConfig(widths=(16, 32, 64, 48), gain=True, one_decoder=True, coordinates=False, power=3)
-        return cls(network, epochs=400, learning_rate=2e-3, crops=0, virtual=Virtual(), average=0.998)
+        """A pair of networks that look at bright pixels, and cameras drawn anew in each step."""
+        network = NetworkConfig(pair=True, one_decoder=True, power=3)
+        return cls(network, epochs=240, learning_rate=2e-3, crops=0, likelihood=1, virtual=Virtual(), average=0.998)
 
     @classmethod
     def paper(cls, n_images: int = 9) -> TrainConfig:
@@ -167,9 +180,9 @@ class Recipe(Enum):
     """Configurations with a name of their own."""
 
     DEFAULT = "default"
-    """Of the bundled model."""
+    """Half an hour on a CPU."""
     VIRTUAL = "virtual"
-    """On cameras drawn anew in each step, for long."""
+    """Of the bundled model: on cameras drawn anew in each step, for long."""
     PAPER = "paper"
 
     def make(self) -> TrainConfig:

@@ -20,7 +20,7 @@ from c5.errors import C5Error
 from c5.estimator import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
-from c5.training.network import Network, ProfileNetwork, SeparateNetwork
+from c5.training.network import Network, PairNetwork, ProfileNetwork, SeparateNetwork
 
 LARGE = 64
 """Arrays of so many numbers are stored in half precision."""
@@ -33,7 +33,7 @@ class ExportError(C5Error):
 
 
 class _Roll(nn.Module):
-    def __init__(self, network: ProfileNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | PairNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -42,7 +42,7 @@ class _Roll(nn.Module):
 
 
 class _Query(nn.Module):
-    def __init__(self, network: ProfileNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | PairNetwork) -> None:
         super().__init__()
         self.network = network
 

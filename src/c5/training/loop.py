@@ -18,7 +18,7 @@ from c5.evaluation.methods import Estimates
 from c5.training.batches import Batches, StoredBatches
 from c5.training.ccc import Locator
 from c5.training.config import TrainConfig
-from c5.training.losses import angular_error, smoothness
+from c5.training.losses import angular_error, log_likelihood, smoothness
 from c5.training.network import Emitted, Network, SeparateNetwork, build_network
 from c5.training.samples import Samples
 from c5.training.virtual import VirtualBatches
@@ -148,14 +148,21 @@ class Trainer:
         config = self.config
         batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
-            emitted = self.network(batch.query, batch.roll, batch.present)
-        emitted = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
-        error = angular_error(self.locator(emitted, batch.query).illuminant, batch.illuminants).mean()
-        loss = error + smoothness(emitted, config.smooth_filters, config.smooth_bias)
+            members = self.network.each(batch.query, batch.roll, batch.present)
+        # Each network of a pair learns by itself: what they have in common is the batch.
+        loss, error = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        for emitted in members:
+            maps = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
+            located = self.locator(maps, batch.query)
+            off = angular_error(located.illuminant, batch.illuminants).mean()
+            loss = loss + off + smoothness(maps, config.smooth_filters, config.smooth_bias)
+            if config.likelihood:
+                loss = loss - config.likelihood * log_likelihood(located, batch.illuminants, self.locator).mean()
+            error = error + off.detach()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.totals += torch.stack([loss.detach(), error.detach()])
+        self.totals += torch.stack([loss.detach(), error]) / len(members)
         if self.averaged is not None:
             self._average()
 

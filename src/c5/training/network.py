@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -192,6 +193,43 @@ class ProfileNetwork(nn.Module):
         """Queries (batch, 2, n, n); rolls and `present` as for `profile`."""
         return self.emit(query, self.profile(roll, present))
 
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
+        """What every network in this one emits: it is the only one."""
+        return [self(query, roll, present)]
+
+
+class PairNetwork(nn.Module):
+    """Two profile networks, of which one sees coordinates; the CCC model of a query is the mean of theirs.
+
+    The scores of a CCC model are linear in its filters and bias, so that the mean averages the logarithms of the two
+    heat maps: what one rules out is out.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.first = ProfileNetwork(config)
+        self.second = ProfileNetwork(replace(config, coordinates=not config.coordinates))
+
+    def encode(self, histograms: Tensor) -> list[Tensor]:
+        """Features at each level, those of the two side by side as channels."""
+        levels = zip(self.first.encode(histograms), self.second.encode(histograms), strict=True)
+        return [torch.cat(level, dim=1) for level in levels]
+
+    def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
+        first, second = zip(*(level.chunk(2, dim=1) for level in profile), strict=True)
+        return _mean(self.first.emit(query, list(first)), self.second.emit(query, list(second)))
+
+    def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
+        return _mean(*self.each(query, roll, present))
+
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
+        return [self.first(query, roll, present), self.second(query, roll, present)]
+
+
+def _mean(first: Emitted, second: Emitted) -> Emitted:
+    return Emitted((first.filters + second.filters) / 2, (first.bias + second.bias) / 2, None)
+
 
 class SeparateNetwork(nn.Module):
     """The paper's architecture: m encoders with weights of their own, which exchange their maximum after each block."""
@@ -219,9 +257,14 @@ class SeparateNetwork(nn.Module):
                 ]
         return self.head(pooled, skips)  # type: ignore[no-any-return]
 
+    def each(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Emitted]:
+        return [self(query, roll)]
 
-Network = ProfileNetwork | SeparateNetwork
+
+Network = ProfileNetwork | PairNetwork | SeparateNetwork
 
 
 def build_network(config: NetworkConfig) -> Network:
-    return SeparateNetwork(config) if config.kind is RollKind.SEPARATE else ProfileNetwork(config)
+    if config.kind is RollKind.SEPARATE:
+        return SeparateNetwork(config)
+    return PairNetwork(config) if config.pair else ProfileNetwork(config)

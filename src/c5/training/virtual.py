@@ -62,23 +62,18 @@ class VirtualBatches:
         self.warp = Warp(config, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
-        """Every image once as a query: a real camera's are dealt out to virtual ones, the last hand is filled up."""
-        virtual, additional = self.virtual, self.config.network.n_images - 1
-        hands, sources = [], []  # images (queries + roll) of each virtual camera, and the images of its real one
-        for own in self.cameras:
-            order = rng.permutation(own)
-            for queries in np.resize(order, (-(-own.size // virtual.queries), virtual.queries)):
-                others = np.setdiff1d(own, queries)
-                others = others if others.size else own
-                roll = rng.permutation(others)[:additional]
-                # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
-                distinct = rng.integers(1, additional + 1)
-                hands.append([*queries, *np.resize(roll[:distinct], additional)])
-                sources.append(own)
-        steps = -(-len(hands) // virtual.cameras)
-        order = np.resize(rng.permutation(len(hands)), steps * virtual.cameras)
+        """As many steps as an epoch has, each with a hand of images for every virtual camera in it."""
+        virtual, steps = self.virtual, self.virtual.steps
+        hands: list[NDArray[np.int64]] = []
+        sources: list[NDArray[np.int64]] = []  # the images of the real camera of each hand
+        while len(hands) < steps * virtual.cameras:
+            for own in self.cameras:
+                dealt = self._deal(own, rng)
+                hands += dealt
+                sources += [own] * len(dealt)
+        order = rng.permutation(len(hands))[: steps * virtual.cameras]
         shape = (steps, virtual.cameras)
-        images = np.array(hands, dtype=np.int64)[order].reshape(*shape, -1)
+        images = np.stack(hands)[order].reshape(*shape, -1)
         lit = np.stack([rng.choice(sources[hand], images.shape[2]) for hand in order]).reshape(images.shape)
         lit = np.where(rng.random(images.shape) < virtual.relight, lit, images)
         reference = np.stack([np.exp(np.log(self.illuminants[sources[hand]]).mean(axis=0)) for hand in order])
@@ -87,6 +82,18 @@ class VirtualBatches:
         waves = _waves(images.shape, virtual.repaint, rng)
         present = rng.random((*shape, virtual.queries)) >= self.config.empty_roll
         return images, views, matrices, waves, illuminants, present.astype(np.float32)
+
+    def _deal(self, own: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The images of a real camera in hands of queries and a roll: each a query once, the last hand filled up."""
+        queries, additional = self.virtual.queries, self.config.network.n_images - 1
+        hands = []
+        for chosen in np.resize(rng.permutation(own), (-(-own.size // queries), queries)):
+            others = np.setdiff1d(own, chosen)
+            roll = rng.permutation(others if others.size else own)[:additional]
+            # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
+            distinct = rng.integers(1, additional + 1)
+            hands.append(np.concatenate([chosen, np.resize(roll[:distinct], additional)]))
+        return hands
 
     def _cameras(
         self, images: NDArray[np.int64], lit: NDArray[np.int64], reference: Float64s, rng: np.random.Generator
