@@ -472,7 +472,7 @@ def test_recent_is_by_capture_time_and_vivid_by_chroma(catalog: Catalog, tmp_pat
     rng = np.random.default_rng(0)
     recent = [entry.path for entry in catalog.roll("c", 40, Order.RECENT, rng=rng)]
     assert recent == [*sorted((path for path in paths if path != timeless), key=times.__getitem__)[::-1], timeless]
-    vivid = vividness(np.stack([histogram(read_image(path)) for path in paths]), GRID)
+    vivid = vividness(np.stack([histogram(read_image(path), GRID) for path in paths]), GRID)
     best = {paths[i] for i in np.argsort(vivid)[-MOST_VIVID:]}
     drawn = [{entry.path for entry in catalog.roll("c", 8, Order.VIVID, rng=rng)} for _ in range(30)]
     assert set().union(*drawn) == best
@@ -599,6 +599,11 @@ def test_a_model_on_another_grid_reads_the_photographs(catalog: Catalog, photos:
 # What is wrong with a catalogue
 
 
+def test_what_is_kept_is_what_the_bundled_model_looks_at() -> None:
+    """With another grid every profile would read the photographs again."""
+    assert load_model().grid == GRID
+
+
 def test_a_bad_catalogue_is_one_line_with_a_remedy(tmp_path: Path, photos: Path) -> None:
     def make(name: str) -> Path:
         with Catalog.open(tmp_path / name) as catalog:
@@ -609,6 +614,9 @@ def test_a_bad_catalogue_is_one_line_with_a_remedy(tmp_path: Path, photos: Path)
     newer = make("newer.db")
     with closing(sqlite3.connect(newer)) as connection:
         connection.execute("PRAGMA user_version = 99")
+    older = make("older.db")
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute("PRAGMA user_version = 1")
     foreign = tmp_path / "foreign.db"
     with closing(sqlite3.connect(foreign)) as connection:
         connection.execute("CREATE TABLE songs (name)")
@@ -622,6 +630,7 @@ def test_a_bad_catalogue_is_one_line_with_a_remedy(tmp_path: Path, photos: Path)
     cases: dict[Path, tuple[type[C5Error], str]] = {
         tmp_path / "text.db": (DataError, "c5 catalog add"),
         newer: (DataError, "pip install --upgrade"),
+        older: (DataError, "older version.*c5 catalog add"),
         foreign: (DataError, "another program"),
         tmp_path / "cut.db": (DataError, "c5 catalog add"),
         tmp_path / "garbled.db": (DataError, "c5 catalog add"),

@@ -31,8 +31,9 @@ from c5.temperature import TemperatureTint, dng_temperature, rawtherapee_tempera
 
 Result = TypeVar("Result")
 
-UNCERTAIN_DEG = 5.0
-"""An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model."""
+UNCERTAIN_DEG = 2.5
+"""An estimate with a higher uncertainty is marked: a tenth of the photographs of a camera new to the model, whose errors
+are twice those of the others."""
 
 PREVIEW_PIXELS = 1_500_000
 

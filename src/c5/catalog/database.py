@@ -15,7 +15,7 @@ from c5.errors import C5Error, DataError, WriteError
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
-VERSION = 1
+VERSION = 2
 """Counts up with the tables, and with what the stored histograms are."""
 
 BUSY_SECONDS = 60
@@ -109,6 +109,11 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
         raise DataError(
             f"{path}: made by a newer version of c5-awb (catalogue {version}, this one reads up to {VERSION}); "
             "run pip install --upgrade c5-awb"
+        )
+    if version < VERSION:
+        raise DataError(
+            f"{path}: made by an older version of c5-awb, whose histograms were others; "
+            "remove it and run c5 catalog add FOLDER again"
         )
     return True
 

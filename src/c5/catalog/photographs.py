@@ -18,8 +18,8 @@ from c5.errors import ReadError
 from c5.histogram import Grid, histogram, vividness
 from c5.raw import RAW_SUFFIXES, Photograph
 
-GRID = Grid()
-"""What the stored histograms are on."""
+GRID = Grid(power=3)
+"""What the stored histograms are on: the grid of the bundled model, which so needs no photograph twice."""
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
