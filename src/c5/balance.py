@@ -32,8 +32,8 @@ from c5.temperature import TemperatureTint, dng_temperature, rawtherapee_tempera
 Result = TypeVar("Result")
 
 UNCERTAIN_DEG = 2.5
-"""An estimate with a higher uncertainty is marked: a tenth of the photographs of a camera new to the model, whose errors
-are twice those of the others."""
+"""An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
+err twice as much as the others."""
 
 PREVIEW_PIXELS = 1_500_000
 
