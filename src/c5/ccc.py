@@ -44,9 +44,15 @@ def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
     Bin (n/2, n/2) of a filter is its origin: a filter that is 1 there and 0 elsewhere changes nothing.
     """
     n = histograms.shape[-1]
-    total = (np.fft.rfft2(histograms, s=(2 * n, 2 * n)) * np.fft.rfft2(filters, s=(2 * n, 2 * n))).sum(axis=0)
+    size = padded(n)
+    total = (np.fft.rfft2(histograms, s=size) * np.fft.rfft2(filters, s=size)).sum(axis=0)
     window = slice(n // 2, n // 2 + n)
-    return np.fft.irfft2(total, s=(2 * n, 2 * n))[window, window].astype(np.float32)
+    return np.fft.irfft2(total, s=size)[window, window].astype(np.float32)
+
+
+def padded(n: int) -> tuple[int, int]:
+    """The size of the transforms: what wraps around on one and a half times the grid stays outside of the window."""
+    return 3 * n // 2, 3 * n // 2
 
 
 def convolve_wrapped(histograms: Float32s, filters: Float32s) -> Float32s:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from c5.ccc import padded
 from c5.histogram import Geometry, Grid
 from c5.training.network import Emitted
 
@@ -33,7 +34,7 @@ class Locator(nn.Module):
         """For a batch of (batch, 2, n, n) histograms."""
         n = self.grid.bins
         published = self.grid.geometry is Geometry.PUBLISHED
-        size = (n, n) if published else (2 * n, 2 * n)
+        size = (n, n) if published else padded(n)
         spectrum = torch.fft.rfft2(histograms, s=size) * torch.fft.rfft2(emitted.filters, s=size)
         scores = torch.fft.irfft2(spectrum.sum(dim=1), s=size)
         if not published:
