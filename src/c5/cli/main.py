@@ -189,7 +189,10 @@ def train(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     recipe: Annotated[
-        Recipe | None, typer.Option(help="The bundled model's, on virtual cameras, or the paper's.")
+        Recipe | None,
+        typer.Option(
+            help="default: half an hour on a CPU; virtual: the bundled model's, best on a GPU; paper: its own."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
