@@ -204,13 +204,22 @@ def test_erosion_looks_at_all_neighbours() -> None:
 @given(seed=seeds, right=st.integers(-2, 2), up=st.integers(-2, 2))
 def test_any_power_of_brightness_moves_with_gains(seed: int, right: int, up: int) -> None:
     for power in (0, 3):
-        grid = Grid(32, power=power)
+        grid = Grid(32, powers=(power,))
         image = patches(seed)
         counted = histogram(image, grid)
         np.testing.assert_array_equal(counted[1], histogram(image, Grid(32))[1])  # gradients are as they were
         gains = np.exp([-right * grid.step, 0, -up * grid.step])
         moved = histogram((image * (gains / gains.max())).astype(np.float32), grid)
         np.testing.assert_allclose(moved, np.roll(counted, (up, right), axis=(1, 2)), atol=2e-3)
+
+
+def test_several_powers_are_several_histograms() -> None:
+    image = patches(3)
+    several = histogram(image, Grid(32, powers=(3, 0, 1)))
+    assert several.shape == (4, 32, 32)
+    for index, power in enumerate((3, 0, 1)):
+        alone = histogram(image, Grid(32, powers=(power,)))
+        np.testing.assert_array_equal(several[[index, 3]], alone)
 
 
 def test_power_3_sees_the_brightest_and_power_0_sees_all() -> None:
@@ -220,7 +229,7 @@ def test_power_3_sees_the_brightest_and_power_0_sees_all() -> None:
     dark = rgb_to_uv([0.02, 0.04, 0.02])
     bright = rgb_to_uv([0.8, 0.4, 0.4])
     for power, expected in ((0, 0.75 * dark + 0.25 * bright), (3, bright)):
-        grid = Grid(64, power=power)
+        grid = Grid(64, powers=(power,))
         np.testing.assert_allclose(
             centroid_uv(histogram(image, grid)[0].astype(np.float64) ** 2, grid), expected, atol=1e-3
         )
@@ -228,7 +237,10 @@ def test_power_3_sees_the_brightest_and_power_0_sees_all() -> None:
 
 @pytest.mark.parametrize("power", [5, -1, 0.5])
 def test_bad_power(power: int) -> None:
-    with pytest.raises(ParameterError, match="whole number from 0 to 4"):
-        Grid(power=power)
+    with pytest.raises(ParameterError, match="whole numbers from 0 to 4"):
+        Grid(powers=(power,))
     with pytest.raises(ParameterError, match="published geometry"):
-        Grid(geometry=Geometry.PUBLISHED, power=0)
+        Grid(geometry=Geometry.PUBLISHED, powers=(0,))
+    for powers in ((), (3, 1, 3)):
+        with pytest.raises(ParameterError, match="each once"):
+            Grid(powers=powers)

@@ -14,11 +14,11 @@ from c5.color import rgb_to_uv
 from c5.estimator import Model, load_model
 from c5.histogram import Geometry, histogram
 from c5.training.ccc import Located, Locator
-from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig
+from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig, join_grids
 from c5.training.export import ExportError, check_export, export_model
 from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
-from c5.training.network import Emitted, PairNetwork, ProfileNetwork, Upsample, build_network
+from c5.training.network import Emitted, Network, ProfileNetwork, TeamNetwork, Upsample, build_network
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 
@@ -34,40 +34,47 @@ OPTIONS = [
     replace(SMALL, n_images=2),
     replace(SMALL, power=3, one_decoder=True, gradient=False),
     replace(SMALL, one_decoder=True, gain=True),
-    replace(SMALL, pair=True, one_decoder=True, power=3),
-    replace(SMALL, pair=True, coordinates=False),
     replace(SMALL, kind=RollKind.SEPARATE),
     replace(SMALL, kind=RollKind.SEPARATE, gain=True, geometry=Geometry.PUBLISHED),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
 ]
 
 
-def some_histograms(bins: int, count: int, seed: int = 0) -> np.ndarray:
-    masses = np.random.default_rng(seed).random((count, 2, bins, bins)) ** 40
+def some_histograms(bins: int, count: int, seed: int = 0, channels: int = 2) -> np.ndarray:
+    masses = np.random.default_rng(seed).random((count, channels, bins, bins)) ** 40
     return np.asarray(np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)), dtype=np.float32)
 
 
-def a_network(config: NetworkConfig) -> torch.nn.Module:
+def a_network(*team: NetworkConfig) -> Network:
     """Random weights, with batch-norm statistics that are not the initial ones."""
     torch.manual_seed(1)
-    network = build_network(config)
+    network, config = build_network(*team), team[0]
     network.train()
-    batch = torch.as_tensor(some_histograms(config.bins, 3 * config.n_images))
+    batch = torch.as_tensor(some_histograms(config.bins, 3 * config.n_images, 0, network.grid.channels))
     batch = batch.unflatten(0, (3, config.n_images))  # type: ignore[no-untyped-call]
     for _ in range(3):
         network(batch[:, 0], batch[:, 1:], torch.ones(3))
     return network.eval()
 
 
-@pytest.mark.parametrize("config", OPTIONS, ids=lambda config: repr(config)[14:70])
-def test_torch_onnx_and_numpy_agree(config: NetworkConfig, tmp_path: Path) -> None:
-    network = a_network(config)
-    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
-    histograms = some_histograms(config.bins, config.n_images, 5)
+TEAMS = [
+    (SMALL, replace(SMALL, coordinates=False)),
+    (replace(SMALL, power=3, one_decoder=True), replace(SMALL, power=3, coordinates=False), replace(SMALL, power=1)),
+    (replace(SMALL, widths=(4, 6)), replace(SMALL, power=0, gradient=False), replace(SMALL, power=3)),
+]
+
+
+@pytest.mark.parametrize("team", [*((config,) for config in OPTIONS), *TEAMS], ids=lambda team: repr(team)[15:71])
+def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: Path) -> None:
+    network, config = a_network(*team), team[0]
+    grid = join_grids(team)
+    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
+    assert model.grid == grid
+    histograms = some_histograms(config.bins, config.n_images, 5, grid.channels)
     query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
     with torch.no_grad():
         emitted = network(query, roll, torch.ones(1))
-        located = Locator(config.grid)(emitted, query)
+        located = Locator(grid)(emitted, query)
     profile = model.calibrate_histograms(list(histograms[1:]))
     filters, bias, gain = model.emit(histograms[0], profile)
     # Profiles are rounded to half precision, hence the tolerance.
@@ -78,7 +85,7 @@ def test_torch_onnx_and_numpy_agree(config: NetworkConfig, tmp_path: Path) -> No
     assert angular_error(estimate.illuminant, located.illuminant[0].numpy()) < 0.02
     # The CCC step alone, without rounding: torch against NumPy.
     gain_map = None if emitted.gain is None else emitted.gain[0].numpy()
-    same = locate(histograms[0], emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map, config.grid)
+    same = locate(histograms[0], emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map, grid)
     assert angular_error(same.illuminant, located.illuminant[0].numpy()) < 1e-3
     np.testing.assert_allclose(same.heat_map, located.log_heat[0].exp().numpy(), atol=1e-5)  # type: ignore[arg-type]
 
@@ -105,7 +112,7 @@ def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -
     config = NetworkConfig(bins=32, widths=(4, 8), gain=True, one_decoder=True, coordinates=False, power=3)
     network = a_network(config)
     path = tmp_path / "m.c5"
-    export_model(network, path, name="m", training={})  # type: ignore[arg-type]
+    export_model(network, path, name="m", training={})
     model = load_model(path)
     assert model.grid == config.grid
     rng = np.random.default_rng(2)
@@ -118,11 +125,11 @@ def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -
     assert angular_error(found.illuminant, expected) < 0.1  # of a heat map that spreads over 39 degrees
 
 
-@pytest.mark.parametrize("pair", [False, True])
-def test_order_duplicates_and_size_of_the_roll(pair: bool, tmp_path: Path) -> None:
-    network = a_network(replace(SMALL, pair=pair))
-    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))  # type: ignore[arg-type]
-    query, *roll = some_histograms(16, 41)
+@pytest.mark.parametrize("team", [(SMALL,), TEAMS[1]], ids=len)
+def test_order_duplicates_and_size_of_the_roll(team: tuple[NetworkConfig, ...], tmp_path: Path) -> None:
+    network = a_network(*team)
+    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
+    query, *roll = some_histograms(16, 41, 0, network.grid.channels)
     base = model.calibrate_histograms(roll)
     shuffled = [roll[i] for i in np.random.default_rng(3).permutation(40)]
     for other in (shuffled, roll + roll[:7], roll[::-1] + [roll[3]] * 90):
@@ -140,11 +147,11 @@ def test_order_duplicates_and_size_of_the_roll(pair: bool, tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize("pair", [False, True])
-def test_the_profile_never_sees_the_query(pair: bool) -> None:
-    network = a_network(replace(SMALL, pair=pair))
-    assert isinstance(network, PairNetwork if pair else ProfileNetwork)
-    histograms = torch.as_tensor(some_histograms(16, 5))
+@pytest.mark.parametrize("team", [(SMALL,), TEAMS[1]], ids=len)
+def test_the_profile_never_sees_the_query(team: tuple[NetworkConfig, ...]) -> None:
+    network = a_network(*team)
+    assert isinstance(network, ProfileNetwork if len(team) == 1 else TeamNetwork)
+    histograms = torch.as_tensor(some_histograms(16, 5, 0, network.grid.channels))
     with torch.no_grad():
         together = network(histograms[:1], histograms[None, 1:], torch.ones(1))
         profile = [level.amax(dim=0, keepdim=True) for level in network.encode(histograms[1:])]
@@ -155,17 +162,21 @@ def test_the_profile_never_sees_the_query(pair: bool) -> None:
     torch.testing.assert_close(nothing.bias, empty.bias)
 
 
-@pytest.mark.parametrize("coordinates", [False, True])
-def test_the_heat_map_of_a_pair_is_the_geometric_mean_of_two(coordinates: bool) -> None:
-    network = a_network(replace(SMALL, pair=True, coordinates=coordinates))
-    assert isinstance(network, PairNetwork)
-    assert network.first.config.coordinates is coordinates is not network.second.config.coordinates
-    histograms = torch.as_tensor(some_histograms(16, 5))
-    query, roll, locator = histograms[:1], histograms[None, 1:], Locator(SMALL.grid)
+@pytest.mark.parametrize("team", TEAMS, ids=len)
+def test_the_heat_map_of_a_team_is_the_geometric_mean_of_its_members(team: tuple[NetworkConfig, ...]) -> None:
+    """Each of which emits what it would by itself, for the histograms that it looks at."""
+    network = a_network(*team)
+    assert isinstance(network, TeamNetwork)
+    histograms = torch.as_tensor(some_histograms(16, 5, 0, network.grid.channels))
+    query, roll = histograms[:1], histograms[None, 1:]
+    logs = []
     with torch.no_grad():
-        logs = [locator(emitted, query).log_heat for emitted in network.each(query, roll, torch.ones(1))]
-        heat = locator(network(query, roll, torch.ones(1)), query).log_heat.exp()
-    mean = ((logs[0] + logs[1]) / 2).exp()
+        heat = Locator(network.grid)(network(query, roll, torch.ones(1)), query).log_heat.exp()
+        for config, member in zip(team, network.members, strict=True):
+            own = [network.grid.powers.index(config.power), -1]
+            emitted = member(query[:, own], roll[:, :, own], torch.ones(1))
+            logs.append(Locator(config.grid)(emitted, query[:, own]).log_heat)
+    mean = torch.stack(logs).mean(dim=0).exp()
     torch.testing.assert_close(heat, mean / mean.sum())
     assert not torch.allclose(logs[0], logs[1], atol=0.1)
 
@@ -233,7 +244,7 @@ def test_angular_loss_is_the_angle_and_its_gradient_is_finite_everywhere() -> No
 
 
 def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
-    file = export_model(a_network(SMALL), tmp_path / "m.c5", name="m", training={})  # type: ignore[arg-type]
+    file = export_model(a_network(SMALL), tmp_path / "m.c5", name="m", training={})
     torch.manual_seed(99)
     with pytest.raises(ExportError, match="differs"):
         check_export(build_network(SMALL).eval(), file)
@@ -242,7 +253,7 @@ def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
 def test_configurations_survive_json_and_refuse_nonsense() -> None:
     for config in OPTIONS:
         assert NetworkConfig.from_json(config.to_json()) == config
-    for recipe in (*(recipe.make() for recipe in Recipe), TrainConfig.paper(7), TrainConfig(SMALL, shift=2)):
+    for recipe in (*(recipe.make() for recipe in Recipe), TrainConfig.paper(7), TrainConfig(SMALL, TEAMS[2], shift=2)):
         assert TrainConfig.from_json(recipe.to_json()) == recipe
     with pytest.raises(ParameterError, match="widths"):
         NetworkConfig(bins=16, widths=(4, 4, 4, 4))
@@ -250,9 +261,9 @@ def test_configurations_survive_json_and_refuse_nonsense() -> None:
         TrainConfig(SMALL, shift=8)
     with pytest.raises(ParameterError, match="n_images"):
         NetworkConfig(n_images=0)
-    for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}):
-        with pytest.raises(ParameterError, match="pair"):
-            replace(SMALL, pair=True, **wrong)
+    for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}, {"bins": 32}, {"n_images": 3}):
+        with pytest.raises(ParameterError, match="beside each other"):
+            TrainConfig(SMALL, (replace(SMALL, **wrong),), shift=2)
     with pytest.raises(ParameterError, match="likelihood"):
         TrainConfig(likelihood=-1)
 

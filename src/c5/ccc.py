@@ -39,7 +39,7 @@ class Estimate:
 
 
 def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
-    """The (2, n, n) histograms, each convolved with its filter, summed to (n, n); beyond the edges all is zero.
+    """The (channels, n, n) histograms, each convolved with its filter, summed to (n, n); beyond the edges all is zero.
 
     Bin (n/2, n/2) of a filter is its origin: a filter that is 1 there and 0 elsewhere changes nothing.
     """
@@ -64,14 +64,14 @@ def convolve_wrapped(histograms: Float32s, filters: Float32s) -> Float32s:
 def locate(
     histograms: Float32s, filters: Float32s, bias: Float32s, gain: Float32s | None = None, grid: Grid = Grid()
 ) -> Estimate:
-    """The illuminant that filters F, bias B and gain G find in a pair of histograms: softmax(B + G * sum(N * F)).
+    """The illuminant that filters F, bias B and gain G find in the histograms of an image: softmax(B + G * sum(N * F)).
 
-    `histograms` and `filters` are (2, bins, bins), `bias` and `gain` (bins, bins).
+    `histograms` and `filters` are (channels, bins, bins), `bias` and `gain` (bins, bins).
     """
     n = grid.bins
     for name, array, shape in (
-        ("histograms", histograms, (2, n, n)),
-        ("filters", filters, (2, n, n)),
+        ("histograms", histograms, (grid.channels, n, n)),
+        ("filters", filters, (grid.channels, n, n)),
         ("bias", bias, (n, n)),
         ("gain", gain, (n, n)),
     ):

@@ -113,7 +113,7 @@ class Model:
         return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
 
     def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
-        """The same from histograms (2, bins, bins) on the model's grid, as `c5.histogram` makes them."""
+        """The same from histograms (channels, bins, bins) on the model's grid, as `c5.histogram` makes them."""
         for one in histograms:
             self._check_histograms(one)
         if self.file.kind == "separate":
@@ -154,12 +154,12 @@ class Model:
         return [self.estimate(image, profile) for image in images]
 
     def estimate_histogram(self, histograms: Float32s, profile: Profile | None = None) -> Estimate:
-        """The same from the (2, bins, bins) histograms of an image."""
+        """The same from the (channels, bins, bins) histograms of an image."""
         emitted = self.emit(histograms, profile)
         return locate(histograms, *emitted, grid=self.grid)
 
     def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
-        """The CCC model for one image: filters F (2, n, n), bias B (n, n), gain G (n, n) or None."""
+        """The CCC model for one image: filters F (channels, n, n), bias B (n, n), gain G (n, n) or None."""
         self._check_histograms(histograms)
         if profile is None:
             profile = self._no_roll
@@ -177,7 +177,7 @@ class Model:
         return filters[0], bias[0], gain[0][0] if gain else None
 
     def _check_histograms(self, histograms: Float32s) -> None:
-        shape = (2, self.grid.bins, self.grid.bins)
+        shape = (self.grid.channels, self.grid.bins, self.grid.bins)
         if histograms.shape != shape or histograms.dtype != np.float32:
             raise ParameterError(
                 f"histograms must be float32 of shape {shape} for the model {self.name}, not {histograms.dtype} "
@@ -192,7 +192,7 @@ class Model:
                 "calibrate again with this model"
             )
         if self.file.kind == "separate":
-            maps = (2, self.grid.bins, self.grid.bins)
+            maps = (self.grid.channels, self.grid.bins, self.grid.bins)
             fits = all(level.shape[1:] == maps for level in profile.features) and len(profile.features) <= 1
         else:
             fits = [level.shape for level in profile.features] == self._profile_shapes
@@ -226,7 +226,7 @@ class Model:
             session = onnxruntime.InferenceSession(self.file.graphs[graph], options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base class
             raise ModelFileError(f"the model {self.name} cannot be run here: {str(error).splitlines()[0]}") from error
-        if session.get_inputs()[0].shape != [1, 2, self.grid.bins, self.grid.bins]:
+        if session.get_inputs()[0].shape != [1, self.grid.channels, self.grid.bins, self.grid.bins]:
             raise ModelFileError(f"the model {self.name} is damaged: its graphs are not for its grid")
         return session
 

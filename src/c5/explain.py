@@ -22,6 +22,9 @@ LABEL = 40  # height of the text over a panel
 SPACE = 20
 THUMBNAIL = 120
 
+POWERS = {0: "all pixels alike", 1: "each bin in its color", 3: "the brightest pixels"}
+"""What the pixel histograms of `Grid.powers` show, in words."""
+
 NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
 
 
@@ -38,21 +41,25 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
         ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
     ]
-    maps = [
-        ("Pixel histogram N0", "each bin in its color", _glow(histograms[0], model.grid)),
-        ("Gradient histogram N1", "", _glow(histograms[1], model.grid)),
-        ("Filter F0", "blue -, red +", _signed(filters[0], model.grid)),
-        ("Filter F1", "", _signed(filters[1], model.grid)),
-        ("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)),
+    powers = model.grid.powers
+    seen = [
+        (f"Pixel histogram N{i}", POWERS.get(p, f"brightness to the power {p}"), _glow(histograms[i], model.grid))
+        for i, p in enumerate(powers)
     ]
+    seen.append((f"Gradient histogram N{len(powers)}", "", _glow(histograms[-1], model.grid)))
+    emitted = [
+        (f"Filter F{i}", "" if i else "blue -, red +", _signed(one, model.grid)) for i, one in enumerate(filters)
+    ]
+    emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)))
     if gain is not None:
-        maps.append(("Gain G", "", _signed(gain, model.grid)))
+        emitted.append(("Gain G", "", _signed(gain, model.grid)))
+    rows = [seen, emitted] if len(powers) > 1 else [seen + emitted]  # no wider than a page
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
-    width = 2 * MARGIN + len(maps) * (PANEL + SPACE) - SPACE
+    width = 2 * MARGIN + max(sum(p.width + SPACE for _, _, p in row) for row in (top, *rows)) - SPACE
     roll_top = MARGIN + 44 + LABEL + PANEL + SPACE
     maps_top = roll_top + (LABEL + 80 if thumbnails else 0)
-    sheet = Image.new("RGB", (width, maps_top + LABEL + PANEL + 34 + MARGIN), PAPER)
+    sheet = Image.new("RGB", (width, maps_top + len(rows) * (LABEL + PANEL + SPACE) + 14 + MARGIN), PAPER)
     draw = ImageDraw.Draw(sheet)
     source = f" of {Path(image.source).name}" if image.source else ""
     title = f'How the model "{model.name}" found the light{source}'
@@ -69,8 +76,10 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         draw.text((MARGIN + 84, roll_top + 3), shown, FAINT, ImageFont.load_default(13))
         for index, thumbnail in enumerate(thumbnails):
             sheet.paste(thumbnail, (MARGIN + index * (THUMBNAIL + 8), roll_top + 26))
-    for index, (title, note, picture) in enumerate(maps):
-        _place(sheet, draw, MARGIN + index * (PANEL + SPACE), maps_top, title, note, picture)
+    for row, maps in enumerate(rows):
+        for index, (title, note, picture) in enumerate(maps):
+            top_edge = maps_top + row * (LABEL + PANEL + SPACE)
+            _place(sheet, draw, MARGIN + index * (PANEL + SPACE), top_edge, title, note, picture)
     axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{model.grid.limit:g} to {model.grid.limit:g}"
     draw.text((MARGIN, sheet.height - MARGIN - 14), axes, FAINT, ImageFont.load_default(13))
     return np.asarray(sheet)

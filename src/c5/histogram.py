@@ -46,24 +46,31 @@ class Grid:
     limit: float = 2.85
     """The square is |u|, |v| <= limit, in nats."""
     geometry: Geometry = Geometry.EXACT
-    power: int = 1
-    """The power of its brightness that a pixel weighs by in the pixel histogram: 0 counts all alike, 3 hardly any
-    but the brightest. Gradients weigh by the first power."""
+    powers: tuple[int, ...] = (1,)
+    """There is a pixel histogram for each: the power of its brightness that a pixel weighs by. 0 counts all alike, 3
+    hardly any but the brightest. Gradients weigh by the first power."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
             raise ParameterError(f"bins must be 16, 32, 64 or 128, not {self.bins}")
         if not 0 < self.limit < 20:
             raise ParameterError(f"limit must lie between 0 and 20 nats, not {self.limit}")
-        if not isinstance(self.power, int) or not 0 <= self.power <= 4:
-            raise ParameterError(f"power must be a whole number from 0 to 4, not {self.power}")
-        if self.power != 1 and self.geometry is Geometry.PUBLISHED:
+        if not self.powers or len(set(self.powers)) < len(self.powers):
+            raise ParameterError(f"powers must be one or more, each once, not {self.powers}")
+        if not all(isinstance(power, int) and 0 <= power <= 4 for power in self.powers):
+            raise ParameterError(f"powers must be whole numbers from 0 to 4, not {self.powers}")
+        if self.powers != (1,) and self.geometry is Geometry.PUBLISHED:
             raise ParameterError("pixels of the published geometry weigh by the first power of their brightness")
 
     @classmethod
     def published(cls, bins: int = 64) -> Grid:
         """The grid of the models published with the paper."""
         return cls(bins, geometry=Geometry.PUBLISHED)
+
+    @property
+    def channels(self) -> int:
+        """How many histograms an image has."""
+        return len(self.powers) + 1
 
     @property
     def step(self) -> float:
@@ -82,14 +89,14 @@ class Grid:
 
 
 def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
-    """The pixel and the gradient histogram of an image, float32 of shape (2, bins, bins).
+    """The pixel histograms and the gradient histogram of an image, float32 of shape (channels, bins, bins).
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
     counted = _count(image, grid)
-    totals = np.stack([counted.pixels.bins(), counted.gradients.bins()])
+    totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()])
     sums = totals.sum(axis=(1, 2), keepdims=True)
     empty = sums < FLOOR * 1e9
     if empty[0]:
@@ -101,7 +108,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
 
 
 def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
-    """What `histogram` counts before it is shared between bins: (2, bins + 3, bins + 3) sums of weights.
+    """What `histogram` counts before it is shared between bins: (channels, bins + 3, bins + 3) sums of weights.
 
     Cell (i, j) holds the colors within half a step of `cell_position(i)` along v and `cell_position(j)` along u; the
     first and last rows and columns hold what lies beyond the grid.
@@ -109,7 +116,7 @@ def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
     counted = _count(image, grid)
     assert isinstance(counted.pixels, _BilinearCounter)
     assert isinstance(counted.gradients, _BilinearCounter)
-    return np.stack([counted.pixels.cell_weights(), counted.gradients.cell_weights()])
+    return np.concatenate([counted.pixels.cell_weights(), counted.gradients.cell_weights()])
 
 
 def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
@@ -128,7 +135,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
     gradients: _BilinearCounter | _PublishedCounter
     if grid.geometry is Geometry.EXACT:
         colors = _exact_colors(image)
-        pixels, gradients = _BilinearCounter(grid, grid.power), _BilinearCounter(grid, 1)
+        pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,))
     else:
         colors = _published_colors(image)
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
@@ -147,7 +154,7 @@ MOST_VIVID = 20
 
 
 def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, 2, n, n)."""
+    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, channels, n, n)."""
     masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
     masses /= masses.sum(axis=(1, 2), keepdims=True)
     spread = np.zeros(len(masses))
@@ -223,7 +230,7 @@ def _gradient(planes: Floats, stride: int) -> Floats:
 
 
 class _BilinearCounter:
-    """Shares each color, weighed by a power of its brightness, between the bins around it.
+    """Shares each color between the bins around it, for each power of the brightness that it may weigh by.
 
     Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
     and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
@@ -231,13 +238,13 @@ class _BilinearCounter:
     by index costs the same for a complex number as for a real one.
     """
 
-    def __init__(self, grid: Grid, power: int) -> None:
+    def __init__(self, grid: Grid, powers: tuple[int, ...]) -> None:
         self.cells = grid.bins + 3
         self.last = np.float32(self.cells - 1)
         self.scale = np.float32(1 / grid.step)
         self.offset = np.float32((grid.bins - 1) / 2 + 2)
-        self.power = power
-        self.moments = np.zeros((2, self.cells * self.cells), np.complex128)
+        self.powers = powers
+        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)
 
     def add(self, colors: Floats, counts: Bools) -> None:
         r, g, b = colors + FLOOR
@@ -260,27 +267,30 @@ class _BilinearCounter:
         row += column
         index = row.astype(np.int32).astype(np.intp)  # both steps are vectorised, the direct one is not
         value = np.empty(index.size, np.complex128)
-        weight = counts.astype(np.float32)
-        for _ in range(self.power):
-            weight *= brightness
-        value.real = weight
-        weight *= x
-        value.imag = weight
-        np.add.at(self.moments[0], index, value)
-        value *= y
-        np.add.at(self.moments[1], index, value)
+        for power, moments in zip(self.powers, self.moments, strict=True):
+            weight = counts.astype(np.float32)
+            for _ in range(power):
+                weight *= brightness
+            value.real = weight
+            weight *= x
+            value.imag = weight
+            np.add.at(moments[0], index, value)
+            value *= y
+            np.add.at(moments[1], index, value)
 
     def cell_weights(self) -> Float64s:
-        return np.asarray(self.moments[0].real.reshape(self.cells, self.cells))
+        return self.moments[:, 0].real.reshape(-1, self.cells, self.cells)
 
     def bins(self) -> Float64s:
-        square = self.moments.reshape(2, self.cells, self.cells)
-        whole, x, y, xy = square[0].real, square[0].imag, square[1].real, square[1].imag
+        """(powers, bins, bins)"""
+        square = self.moments.reshape(-1, 2, self.cells, self.cells)
+        whole, x, y, xy = square[:, 0].real, square[:, 0].imag, square[:, 1].real, square[:, 1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
-        total = (whole - x - y + xy)[above, above] + (x - xy)[above, own] + (y - xy)[own, above] + xy[own, own]
+        total = (whole - x - y + xy)[:, above, above] + (x - xy)[:, above, own] + (y - xy)[:, own, above]
+        total += xy[:, own, own]
         for _ in range(2):  # blurred by [1 2 1] / 4, once along each axis
-            padded = np.pad(total, ((1, 1), (0, 0)))
-            total = (0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]).T
+            padded = np.pad(total, ((0, 0), (1, 1), (0, 0)))
+            total = (0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:]).transpose(0, 2, 1)
         return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
 
 
@@ -304,4 +314,4 @@ class _PublishedCounter:
         square = self.total.reshape(self.cells, self.cells)
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
-        return np.asarray(total[::-1])  # v downwards
+        return np.asarray(total[None, ::-1])  # v downwards

@@ -21,7 +21,7 @@ from c5.histogram import Geometry, Grid
 
 FORMAT = "c5-model"
 VERSION = 2
-"""2 says with `power` how the pixel histogram is weighed, where that is not 1."""
+"""2 says with `powers` how the pixel histograms are weighed, where there is another than one by the first power."""
 MAX_BYTES = 64 * 2**20
 """No part of a model file unpacks to more than this."""
 
@@ -79,7 +79,7 @@ def write_model(path: str | Path, model: ModelFile) -> Path:
     """Write a model file, whole or not at all."""
     description = {
         "format": FORMAT,
-        "version": 1 if model.grid.power == 1 else 2,  # no newer than it must be
+        "version": 1 if model.grid.powers == (1,) else 2,  # no newer than it must be
         "name": model.name,
         "kind": model.kind,
         "grid": _describe(model.grid),
@@ -136,7 +136,7 @@ def read_model(path: str | Path) -> ModelFile:
         return ModelFile(
             name=str(description["name"]),
             kind=description["kind"],
-            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"]), grid.get("power", 1)),
+            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"]), tuple(grid.get("powers", (1,)))),
             n_images=int(description["n_images"]),
             graphs=graphs,
             training=description["training"],
@@ -149,7 +149,7 @@ def read_model(path: str | Path) -> ModelFile:
 
 def _describe(grid: Grid) -> dict[str, Any]:
     described = {"bins": grid.bins, "limit": grid.limit, "geometry": grid.geometry.value}
-    return described if grid.power == 1 else described | {"power": grid.power}
+    return described if grid.powers == (1,) else described | {"powers": list(grid.powers)}
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -46,7 +46,7 @@ class Entry:
     path: Path
     time: datetime | None
     histograms: Float32s
-    """(2, bins, bins) on the default grid, as exact as float16."""
+    """(channels, bins, bins) on the grid of the bundled model, as exact as float16."""
 
 
 class Catalog:

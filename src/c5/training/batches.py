@@ -18,8 +18,8 @@ from c5.training.samples import Samples
 
 
 class Batch(NamedTuple):
-    query: Tensor  # (batch, 2, n, n)
-    roll: Tensor  # (cameras, k, 2, n, n), for queries that follow each other camera by camera
+    query: Tensor  # (batch, channels, n, n)
+    roll: Tensor  # (cameras, k, channels, n, n), for queries that follow each other camera by camera
     present: Tensor  # (batch,), 0 where a query has no roll
     illuminants: Tensor  # (batch, 3), unit RGB
 
@@ -72,7 +72,7 @@ class StoredBatches:
         return Batch(histograms[:, 0], histograms[:, 1:], present, self._moved_light(images[:, 0], shift))
 
     def _moved(self, images: Tensor, views: Tensor, shift: Tensor) -> Tensor:
-        """Histograms (batch, images, 2, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
+        """Histograms (batch, images, channels, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
         n = self.config.network.bins
         line = torch.arange(n, device=self.device) + self.config.shift
         rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)

@@ -41,9 +41,9 @@ def run_training(folder: Path, plan: Plan | None, tensorboard: bool, progress: P
             images += plan.extra.make(own, held, lambda items: progress.track(items, description="augmenting"))
         met = frozenset(camera for sample in images if sample.made for camera in sample.cameras)
         config = plan.config
-        samples = load_samples(images, config.network.grid, config.crops, track("histograms"))
+        samples = load_samples(images, config.grid, config.crops, track("histograms"))
         if config.virtual is not None:
-            samples = replace(samples, palettes=load_palettes(images, config.network.grid, track("palettes")))
+            samples = replace(samples, palettes=load_palettes(images, config.grid, track("palettes")))
         console.print(f"training on {default_device()}: {len(samples)} images, {len(set(samples.cameras))} cameras")
         task = progress.add_task("training", total=config.epochs)
         try:

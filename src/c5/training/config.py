@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -35,14 +36,11 @@ class NetworkConfig:
     """Look at the gradient histogram as well as the pixel histogram."""
     coordinates: bool = True
     """Give the network the u and v of each bin as two more channels."""
-    pair: bool = False
-    """Two networks side by side, the second with coordinates where the first has none and the other way round. A query
-    still gets a single CCC model, the mean of theirs. `PROFILE` only, and without the gain map."""
     n_images: int = 9
     """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it."""
     geometry: Geometry = Geometry.EXACT
     power: int = 1
-    """Of its brightness, that a pixel weighs by; see `Grid`."""
+    """Of its brightness, that a pixel weighs by in the histogram that the network looks at; see `Grid`."""
 
     def __post_init__(self) -> None:
         grid = self.grid  # validates the bins, the geometry and the power
@@ -52,12 +50,10 @@ class NetworkConfig:
             raise ParameterError(f"{self.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
         if not 2 <= self.n_images <= 64:
             raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
-        if self.pair and (self.gain or self.kind is RollKind.SEPARATE):
-            raise ParameterError("a pair needs the kind `profile` and no gain map: its maps are averaged")
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.bins, geometry=self.geometry, power=self.power)
+        return Grid(self.bins, geometry=self.geometry, powers=(self.power,))
 
     def to_json(self) -> dict[str, Any]:
         own = {"kind": self.kind.value, "geometry": self.geometry.value, "widths": list(self.widths)}
@@ -108,6 +104,9 @@ class TrainConfig:
     """One training run; `Recipe` has those with a name."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    others: tuple[NetworkConfig, ...] = ()
+    """Networks beside it. Each learns by itself from the same batches; a query gets a single CCC model, the mean of
+    those that all of them emit. `PROFILE` only, and without the gain map."""
     epochs: int = 60
     batch_sizes: tuple[int, ...] = (16, 32, 64)
     """Used for equal shares of the epochs, in this order."""
@@ -138,6 +137,7 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        _check_team(self.networks)
         if self.epochs < 1 or not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ParameterError("a run needs at least one epoch and positive batch sizes")
         if not 0 <= self.shift < self.network.bins // 4:
@@ -154,11 +154,23 @@ class TrainConfig:
         if self.virtual is not None and self.network.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
 
+    @property
+    def networks(self) -> tuple[NetworkConfig, ...]:
+        return (self.network, *self.others)
+
+    @property
+    def grid(self) -> Grid:
+        """What the histograms are on that its networks look at."""
+        return join_grids(self.networks)
+
     @classmethod
     def on_virtual_cameras(cls) -> TrainConfig:
-        """A pair of networks that look at bright pixels, and cameras drawn anew in each step."""
-        network = NetworkConfig(pair=True, one_decoder=True, power=3)
-        return cls(network, epochs=240, learning_rate=2e-3, crops=0, likelihood=1, virtual=Virtual(), average=0.998)
+        """Two networks that look at bright pixels, one with coordinates, and cameras drawn anew in each step."""
+        one = NetworkConfig(one_decoder=True, power=3)
+        other = replace(one, coordinates=False)
+        return cls(
+            one, (other,), epochs=240, learning_rate=2e-3, crops=0, likelihood=1, virtual=Virtual(), average=0.998
+        )
 
     @classmethod
     def paper(cls, n_images: int = 9) -> TrainConfig:
@@ -167,13 +179,31 @@ class TrainConfig:
         return cls(network, shift=0, vary_roll=False, empty_roll=0, crops=0)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"network": self.network.to_json(), "batch_sizes": list(self.batch_sizes)}
+        networks = {"network": self.network.to_json(), "others": [other.to_json() for other in self.others]}
+        return asdict(self) | networks | {"batch_sizes": list(self.batch_sizes)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrainConfig:
-        network, batch_sizes = NetworkConfig.from_json(data["network"]), tuple(data["batch_sizes"])
+        network, *others = (NetworkConfig.from_json(each) for each in (data["network"], *data.get("others", ())))
         virtual = None if data.get("virtual") is None else Virtual(**data["virtual"])
-        return cls(**(data | {"network": network, "batch_sizes": batch_sizes, "virtual": virtual}))
+        own = {"network": network, "others": tuple(others), "batch_sizes": tuple(data["batch_sizes"])}
+        return cls(**(data | own | {"virtual": virtual}))
+
+
+def join_grids(networks: Sequence[NetworkConfig]) -> Grid:
+    """The grid with a pixel histogram for each power that one of the networks looks at."""
+    return replace(networks[0].grid, powers=tuple(dict.fromkeys(network.power for network in networks)))
+
+
+def _check_team(networks: Sequence[NetworkConfig]) -> None:
+    first = networks[0]
+    for network in networks[1:]:
+        if (network.bins, network.geometry, network.n_images) != (first.bins, first.geometry, first.n_images):
+            raise ParameterError("networks beside each other need the same bins, geometry and n_images")
+        if RollKind.SEPARATE in (first.kind, network.kind) or first.gain or network.gain:
+            raise ParameterError(
+                "networks beside each other need the kind `profile` and no gain map: maps are averaged"
+            )
 
 
 class Recipe(Enum):

@@ -56,19 +56,19 @@ def load_palettes(
     samples: Sequence[Sample], grid: Grid, track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter
 ) -> NDArray[np.uint16]:
     """(samples, ...) of `make_palettes`."""
-    what, shape = f"palettes {grid.power}", (len(VIEWS), 2, POINTS, 2)
+    what, shape = f"palettes {','.join(map(str, grid.powers))}", (len(VIEWS), 2, POINTS, grid.channels)
     return np.stack(
         [
-            remember(sample, what, shape, lambda image, rng: make_palettes(image, grid.power, rng))
+            remember(sample, what, shape, lambda image, rng: make_palettes(image, grid.powers, rng))
             for sample in track(samples)
         ]
     )
 
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
-    power = [] if grid.power == 1 else [f"power {grid.power}"]
-    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *power, crops]))
-    shape = (1 + crops, 2, grid.bins, grid.bins)
+    powers = [] if grid.powers == (1,) else ["power", *grid.powers]
+    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *powers, crops]))
+    shape = (1 + crops, grid.channels, grid.bins, grid.bins)
     return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
 
 
@@ -98,7 +98,7 @@ def remember(
 
 
 def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
-    """Histograms (1 + crops, 2, n, n) of an image and of random parts of it, a quarter of its area or more."""
+    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more."""
     image = shrink(image)
     height, width = image.rgb.shape[:2]
     views = [histogram(image, grid)]

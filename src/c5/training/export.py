@@ -20,7 +20,7 @@ from c5.errors import C5Error
 from c5.estimator import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
-from c5.training.network import Network, PairNetwork, ProfileNetwork, SeparateNetwork
+from c5.training.network import Network, ProfileNetwork, SeparateNetwork, TeamNetwork
 
 LARGE = 64
 """Arrays of so many numbers are stored in half precision."""
@@ -33,7 +33,7 @@ class ExportError(C5Error):
 
 
 class _Roll(nn.Module):
-    def __init__(self, network: ProfileNetwork | PairNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | TeamNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -42,7 +42,7 @@ class _Roll(nn.Module):
 
 
 class _Query(nn.Module):
-    def __init__(self, network: ProfileNetwork | PairNetwork) -> None:
+    def __init__(self, network: ProfileNetwork | TeamNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -73,7 +73,7 @@ def export_model(
     config = network.config
     n = config.bins
     outputs = ["filters", "bias", *(["gain"] if config.gain else [])]
-    query = torch.zeros(1, 2, n, n)
+    query = torch.zeros(1, network.grid.channels, n, n)
     if not isinstance(network, SeparateNetwork):
         with torch.no_grad():
             profile = network.encode(query)
@@ -83,12 +83,12 @@ def export_model(
             "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
         }
     else:
-        roll = torch.zeros(1, config.n_images - 1, 2, n, n)
+        roll = torch.zeros(1, config.n_images - 1, network.grid.channels, n, n)
         graphs = {"query": _to_onnx(_Separate(network), [query, roll], ["query", "roll"], outputs)}
     file = ModelFile(
         name=name,
         kind=config.kind.value,
-        grid=config.grid,
+        grid=network.grid,
         n_images=config.n_images,
         graphs=graphs,
         training=dict(training),
@@ -108,12 +108,12 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     config, model = network.config, Model(file)
     rng = np.random.default_rng(0)
     count = config.n_images - 1 if isinstance(network, SeparateNetwork) else 3
-    masses = rng.random((1 + count, 2, config.bins, config.bins)) ** 40
+    masses = rng.random((1 + count, network.grid.channels, config.bins, config.bins)) ** 40
     histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
     estimate = model.estimate_histogram(histograms[0], model.calibrate_histograms(list(histograms[1:])))
     with torch.no_grad():
         query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
-        expected = Locator(config.grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
+        expected = Locator(network.grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
     difference = angular_error(estimate.illuminant, expected)
     if not difference < tolerance_deg:
         raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")

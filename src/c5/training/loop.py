@@ -52,10 +52,10 @@ class Trainer:
         self.history: list[Epoch] = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            network = build_network(config.network)
+            network = build_network(*config.networks)
         # Channels last is the layout of the fast convolutions; any other is converted back and forth.
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.locator = Locator(config.network.grid).to(self.device)
+        self.locator = Locator(config.grid).to(self.device)
         cuda = self.device.type == "cuda"
         torch.backends.cudnn.deterministic = True
         self.optimizer = torch.optim.Adam(
@@ -149,11 +149,11 @@ class Trainer:
         batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
             members = self.network.each(batch.query, batch.roll, batch.present)
-        # Each network of a pair learns by itself: what they have in common is the batch.
+        # Each member of a team learns by itself: what they have in common is the batch.
         loss, error = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for emitted in members:
+        for emitted, histograms in members:
             maps = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
-            located = self.locator(maps, batch.query)
+            located = self.locator(maps, histograms)
             off = angular_error(located.illuminant, batch.illuminants).mean()
             loss = loss + off + smoothness(maps, config.smooth_filters, config.smooth_bias)
             if config.likelihood:
@@ -217,7 +217,7 @@ def estimate(
     """
     device = next(network.parameters()).device
     network.eval()
-    locator = Locator(network.config.grid).to(device)
+    locator = Locator(network.grid).to(device)
     histograms = torch.as_tensor(samples.histograms).to(device)
     chosen = torch.as_tensor(np.arange(len(samples)) if queries is None else queries).to(device)
     slots = torch.as_tensor(rolls).to(device)

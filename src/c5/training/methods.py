@@ -16,7 +16,7 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histogram import vividness
-from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig
+from c5.training.config import Recipe, RollKind, TrainConfig
 from c5.training.data import load_palettes, load_samples, remember
 from c5.training.extra import Extra, make_extra
 from c5.training.ffcc import FfccConfig, train_ffcc, wrapped_histograms
@@ -86,7 +86,7 @@ class C5:
     def estimate(self, task: Task) -> dict[str, Estimates]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
         samples = self._load(task.photographs, task, training=False)
-        vivid = vividness(samples.histograms, self.config.network.grid)
+        vivid = vividness(samples.histograms, self.config.grid)
         result = {}
         for variant, repeats in self.rolls.draw(task.cameras, vivid, task.queries).items():
             found = [estimate(network, samples, roll, task.queries) for network in networks for roll in repeats]
@@ -109,11 +109,11 @@ class C5:
                     break
             for _ in steps:
                 pass
-        return load_network(folder, config.network)
+        return load_network(folder, config)
 
     def _load(self, samples: list[Sample], task: Task, *, training: bool) -> Samples:
         """Their histograms, and for training what else it needs."""
-        grid, crops, virtual = self.config.network.grid, self.config.crops, self.config.virtual is not None
+        grid, crops, virtual = self.config.grid, self.config.crops, self.config.virtual is not None
 
         def track(items: Sequence[Sample]) -> Iterable[Sample]:
             return task.track(items, "histograms")
@@ -186,10 +186,10 @@ def device_name() -> str:
     return f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}, torch {torch.__version__}"
 
 
-def load_network(folder: Path, config: NetworkConfig) -> Network:
+def load_network(folder: Path, config: TrainConfig) -> Network:
     """The network of a run that is done."""
     state = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
-    network = build_network(config)
+    network = build_network(*config.networks)
     network.load_state_dict(state["network"] if state["averaged"] is None else state["averaged"])
     return network.to(default_device()).eval()
 

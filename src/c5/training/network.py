@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from c5.histogram import Geometry
-from c5.training.config import NetworkConfig, RollKind
+from c5.training.config import NetworkConfig, RollKind, join_grids
 
 SLOPE = 0.01  # of the leaky rectifiers
 
@@ -18,7 +18,7 @@ SLOPE = 0.01  # of the leaky rectifiers
 class Emitted(NamedTuple):
     """The parameters of one CCC model for each query."""
 
-    filters: Tensor  # F, (batch, 2, n, n)
+    filters: Tensor  # F, (batch, channels, n, n)
     bias: Tensor  # B, (batch, n, n)
     gain: Tensor | None  # G, (batch, n, n)
 
@@ -154,6 +154,7 @@ class ProfileNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
+        self.grid = config.grid
         self.channels = Channels(config)
         self.roll = encoder_blocks(config)
         self.query = encoder_blocks(config)
@@ -193,42 +194,63 @@ class ProfileNetwork(nn.Module):
         """Queries (batch, 2, n, n); rolls and `present` as for `profile`."""
         return self.emit(query, self.profile(roll, present))
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
-        """What every network in this one emits: it is the only one."""
-        return [self(query, roll, present)]
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[tuple[Emitted, Tensor]]:
+        """What every network in this one emits, and the histograms that is for: it is the only one."""
+        return [(self(query, roll, present), query)]
 
 
-class PairNetwork(nn.Module):
-    """Two profile networks, of which one sees coordinates; the CCC model of a query is the mean of theirs.
+class TeamNetwork(nn.Module):
+    """Several profile networks, each of which looks at its own histograms; a query's CCC model is the mean of theirs.
 
-    The scores of a CCC model are linear in its filters and bias, so that the mean averages the logarithms of the two
-    heat maps: what one rules out is out.
+    The scores of a CCC model are linear in its filters and bias, so that the mean averages the logarithms of the heat
+    maps: what one rules out is out.
     """
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, configs: Sequence[NetworkConfig]) -> None:
         super().__init__()
-        self.config = config
-        self.first = ProfileNetwork(config)
-        self.second = ProfileNetwork(replace(config, coordinates=not config.coordinates))
+        self.config = configs[0]
+        self.grid = join_grids(configs)
+        self.members = nn.ModuleList(ProfileNetwork(config) for config in configs)
+        self.seen = [self.grid.powers.index(config.power) for config in configs]  # which pixel histogram, by each
+
+    def _members(self) -> Iterator[tuple[ProfileNetwork, int]]:
+        return zip(cast(list[ProfileNetwork], list(self.members)), self.seen, strict=True)
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
-        """Features at each level, those of the two side by side as channels."""
-        levels = zip(self.first.encode(histograms), self.second.encode(histograms), strict=True)
+        """Features at each level, the members' side by side as channels."""
+        levels = zip(*(member.encode(_pick(histograms, seen)) for member, seen in self._members()), strict=True)
         return [torch.cat(level, dim=1) for level in levels]
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        first, second = zip(*(level.chunk(2, dim=1) for level in profile), strict=True)
-        return _mean(self.first.emit(query, list(first)), self.second.emit(query, list(second)))
+        widths = zip(*(member.config.widths for member, _ in self._members()), strict=True)
+        parts = zip(
+            *(torch.split(level, list(w), dim=1) for level, w in zip(profile, widths, strict=True)), strict=True
+        )
+        pairs = zip(self._members(), parts, strict=True)
+        return self._mean([member.emit(_pick(query, seen), list(part)) for (member, seen), part in pairs])
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        return _mean(*self.each(query, roll, present))
+        return self._mean([emitted for emitted, _ in self.each(query, roll, present)])
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Emitted]:
-        return [self.first(query, roll, present), self.second(query, roll, present)]
+    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[tuple[Emitted, Tensor]]:
+        picked = [(member, _pick(query, seen), _pick(roll, seen)) for member, seen in self._members()]
+        return [(member(own, others, present), own) for member, own, others in picked]
+
+    def _mean(self, emitted: list[Emitted]) -> Emitted:
+        pixels: list[Tensor] = []
+        for histogram in range(len(self.grid.powers)):
+            own = [one.filters[:, 0] for one, seen in zip(emitted, self.seen, strict=True) if seen == histogram]
+            pixels.append(torch.stack(own).sum(dim=0) / len(emitted))
+        gradients = torch.stack([one.filters[:, 1] for one in emitted]).mean(dim=0)
+        bias = torch.stack([one.bias for one in emitted]).mean(dim=0)
+        return Emitted(torch.stack([*pixels, gradients], dim=1), bias, None)
 
 
-def _mean(first: Emitted, second: Emitted) -> Emitted:
-    return Emitted((first.filters + second.filters) / 2, (first.bias + second.bias) / 2, None)
+def _pick(histograms: Tensor, index: int) -> Tensor:
+    """Of (..., channels, n, n) histograms, one of pixels and that of gradients."""
+    if histograms.shape[-3] == 2:
+        return histograms
+    return torch.stack([histograms[..., index, :, :], histograms[..., -1, :, :]], dim=-3)
 
 
 class SeparateNetwork(nn.Module):
@@ -237,6 +259,7 @@ class SeparateNetwork(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
+        self.grid = config.grid
         self.channels = Channels(config)
         self.encoders = nn.ModuleList(encoder_blocks(config) for _ in range(config.n_images))
         self.merges = nn.ModuleList(merges(config, len(config.widths) - 1) for _ in range(config.n_images))
@@ -257,14 +280,14 @@ class SeparateNetwork(nn.Module):
                 ]
         return self.head(pooled, skips)  # type: ignore[no-any-return]
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Emitted]:
-        return [self(query, roll)]
+    def each(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[tuple[Emitted, Tensor]]:
+        return [(self(query, roll), query)]
 
 
-Network = ProfileNetwork | PairNetwork | SeparateNetwork
+Network = ProfileNetwork | TeamNetwork | SeparateNetwork
 
 
-def build_network(config: NetworkConfig) -> Network:
-    if config.kind is RollKind.SEPARATE:
-        return SeparateNetwork(config)
-    return PairNetwork(config) if config.pair else ProfileNetwork(config)
+def build_network(*configs: NetworkConfig) -> Network:
+    if len(configs) > 1:
+        return TeamNetwork(configs)
+    return (SeparateNetwork if configs[0].kind is RollKind.SEPARATE else ProfileNetwork)(configs[0])

@@ -27,13 +27,13 @@ VIEWS = (0.4, 0.15, 0.15, 0.1, 0.1, 0.1)
 """How often training sees each view of `_views`."""
 
 
-def make_palettes(image: LinearImage, power: int, rng: np.random.Generator) -> NDArray[np.uint16]:
-    """The palettes of an image in different views, uint16 of shape (views, 2, POINTS, 2).
+def make_palettes(image: LinearImage, powers: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.uint16]:
+    """The palettes of an image in different views, uint16 of shape (views, 2, POINTS, 1 + powers).
 
-    In front are colors of pixels, weighed by that power of their brightness, then of gradients: the number of a cell
-    of the fine grid, and the bits of its weight in half precision.
+    In front are colors of pixels, then of gradients: the number of a cell of the fine grid, and the bits of its weights
+    in half precision, one for each power of the brightness. Gradients have only the first.
     """
-    grid = Grid(FINE, power=power)
+    grid = Grid(FINE, powers=powers)
     palettes: list[NDArray[np.uint16]] = []
     for view in _views(shrink(image), rng):
         try:
@@ -54,15 +54,16 @@ def _palette(cells: Float64s) -> NDArray[np.uint16]:
     cells = cells.copy()
     for edge in (0, -1):  # beyond the grid
         cells[:, edge] = cells[:, :, edge] = 0
-    weights = cells.reshape(2, -1)
+    weights = cells.reshape(len(cells), -1)
     sums = weights.sum(axis=1, keepdims=True)
     if sums[0] <= 0:
         raise ImageError("no color lies on the grid")
     weights = SCALE * weights / np.where(sums > 0, sums, np.inf)
-    palette = np.zeros((2, POINTS, 2), np.uint16)
-    for half, row in enumerate(weights):
-        heaviest = np.sort(np.argsort(-row, kind="stable")[:POINTS])
-        palette[half] = np.stack([heaviest.astype(np.uint16), row[heaviest].astype(np.float16).view(np.uint16)], axis=1)
+    palette = np.zeros((2, POINTS, len(weights)), np.uint16)
+    for half, rows in enumerate((weights[:-1], weights[-1:])):
+        heaviest = np.sort(np.argsort(-rows.max(axis=0), kind="stable")[:POINTS])
+        palette[half, :, 0] = heaviest
+        palette[half, :, 1 : 1 + len(rows)] = rows[:, heaviest].T.astype(np.float16).view(np.uint16)
     return palette
 
 

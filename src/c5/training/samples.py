@@ -15,14 +15,14 @@ from c5.errors import ParameterError
 class Samples:
     """Histograms with the truth about each. Cameras are told apart by their whole name."""
 
-    views: Float32s  # (images, views, 2, n, n): histograms of the whole image, then of random crops of it
+    views: Float32s  # (images, views, channels, n, n): histograms of the whole image, then of random crops of it
     illuminants: Float64s  # (images, 3)
     cameras: NDArray[np.str_]  # (images,)
     palettes: NDArray[np.uint16] | None = None  # (images, ...) of `make_palettes`, for training on virtual cameras
 
     def __post_init__(self) -> None:
         if not len(self.views) == len(self.illuminants) == len(self.cameras) > 0 or self.views.ndim != 5:
-            raise ParameterError("samples need views (images, views, 2, n, n), an illuminant and a camera each")
+            raise ParameterError("samples need views (images, views, channels, n, n), an illuminant and a camera each")
         if self.palettes is not None and len(self.palettes) != len(self.views):
             raise ParameterError("samples need palettes of every image, or of none")
 
@@ -31,7 +31,7 @@ class Samples:
 
     @property
     def histograms(self) -> Float32s:
-        """(images, 2, n, n) of the whole images."""
+        """(images, channels, n, n) of the whole images."""
         return self.views[:, 0]
 
     def take(self, index: NDArray[np.generic]) -> Samples:

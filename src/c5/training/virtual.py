@@ -58,7 +58,7 @@ class VirtualBatches:
         self.illuminants = samples.illuminants
         self.cameras = [np.flatnonzero(samples.cameras == camera) for camera in np.unique(samples.cameras)]
         self.cells = torch.as_tensor(samples.palettes[..., 0].astype(np.int32)).to(device)
-        self.weights = torch.as_tensor(samples.palettes[..., 1].view(np.float16)).to(device)
+        self.weights = torch.as_tensor(samples.palettes[..., 1:].view(np.float16)).to(device)
         self.warp = Warp(config, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
@@ -150,15 +150,17 @@ class Warp:
     """Palettes to histograms through a matrix each, as `c5.histogram` would make them of the mapped image."""
 
     def __init__(self, config: TrainConfig, device: torch.device) -> None:
-        grid = config.network.grid
+        grid = config.grid
         self.bins, self.step, self.device = grid.bins, grid.step, device
         self.colors = torch.tensor(cell_colors(), dtype=torch.float32, device=device)  # (cells, 2)
-        self.powers = torch.tensor([[grid.power], [1]], dtype=torch.float32, device=device)  # of pixels, of gradients
+        # Of pixels and of gradients, whose further columns hold nothing.
+        powers = [grid.powers, [1] * len(grid.powers)]
+        self.powers = torch.tensor(powers, dtype=torch.float32, device=device)
         line = torch.tensor([0.25, 0.5, 0.25], device=device)
         self.blur = (line[:, None] * line)[None, None]
 
     def __call__(self, cells: Tensor, weights: Tensor, matrices: Tensor, waves: Tensor | None = None) -> Tensor:
-        """Cells and weights (k, 2, points), matrices (k, 3, 3): histograms (k, 2, n, n)."""
+        """Cells (k, 2, points), weights (k, 2, points, powers), matrices (k, 3, 3): histograms (k, channels, n, n)."""
         n = self.bins
         u, v = self.colors[cells.long()].unbind(dim=-1)  # (k, 2, points)
         r, b = (-u).exp(), (-v).exp()
@@ -168,37 +170,38 @@ class Warp:
         highest = torch.maximum(torch.maximum(mapped[0], mapped[1]), mapped[2])
         log_r, log_g, log_b = (channel.clamp_min(1e-6).log() for channel in mapped)
         brighter = (log_r + log_g + log_b + u + v) / 3
-        exponent = brighter * self.powers
+        exponent = brighter[..., None] * self.powers[:, None]
         if waves is not None:
             wave = waves[:, None, None]  # (k, 1, 1, waves, 4)
             angle = u[..., None] * wave[..., 0] + v[..., None] * wave[..., 1] + wave[..., 2]
-            exponent = exponent + (wave[..., 3] * angle.cos()).sum(dim=-1)
+            exponent = exponent + (wave[..., 3] * angle.cos()).sum(dim=-1, keepdim=True)
         x, y = (log_g - log_r) / self.step + (n - 1) / 2, (log_g - log_b) / self.step + (n - 1) / 2
         inside = (x > 0) & (x < n - 1) & (y > 0) & (y < n - 1) & (lowest > OUT_OF_GAMUT * highest)
-        mass = weights.float() * exponent.exp() * inside
+        mass = weights.float() * exponent.exp() * inside[..., None]
         return self._finish(self._splat(x, y, mass))
 
     def _splat(self, x: Tensor, y: Tensor, mass: Tensor) -> Tensor:
-        """Bilinear shares of masses (k, 2, points) as (k, 2, n, n)."""
-        n, images = self.bins, len(mass)
+        """Bilinear shares of masses (k, 2, points, powers) as (k, channels, n, n)."""
+        n, (images, _, _, powers) = self.bins, mass.shape
         x, y = x.clamp(0, n - 1.001), y.clamp(0, n - 1.001)
         column, row = x.floor(), y.floor()
-        right, up = x - column, y - row
+        right, up = (x - column)[..., None], (y - row)[..., None]
         corner = torch.arange(2 * images, device=self.device).reshape(images, 2, 1) * (n * n)
         corner = corner + row.long() * n + column.long()
-        total = torch.zeros(2 * images * n * n, device=self.device)
+        total = torch.zeros(2 * images * n * n, powers, device=self.device)
         for offset, share in (
             (0, (1 - right) * (1 - up)),
             (1, right * (1 - up)),
             (n, (1 - right) * up),
             (n + 1, right * up),
         ):
-            total.index_add_(0, (corner + offset).flatten(), (mass * share).flatten())
-        return total.reshape(images, 2, n, n)
+            total.index_add_(0, (corner + offset).flatten(), (mass * share).flatten(0, 2))
+        pixels, gradients = total.reshape(images, 2, n, n, powers).permute(1, 0, 4, 2, 3)
+        return torch.cat([pixels, gradients[:, :1]], dim=1)
 
     def _finish(self, total: Tensor) -> Tensor:
         """Blurred, scaled to sum 1, and its root taken."""
-        n = self.bins
-        total = functional.conv2d(total.reshape(-1, 1, n, n), self.blur, padding=1).reshape(-1, 2, n, n)
+        images, channels, n, _ = total.shape
+        total = functional.conv2d(total.reshape(-1, 1, n, n), self.blur, padding=1).reshape(images, channels, n, n)
         sums = total.sum(dim=(2, 3), keepdim=True)
         return (total / sums.clamp_min(1e-6 * SCALE)).sqrt()
