@@ -55,7 +55,7 @@ def test_the_results_document_is_what_the_command_makes_of_the_results() -> None
     docs = Path(__file__).parents[1] / "docs"
     assert (docs / "results.md").read_text() == write_report(docs / "results")
     for path in (docs / "results").glob("*.json"):
-        assert path.stat().st_size < 400_000, path
+        assert path.stat().st_size < 300_000, path
     for page in docs.glob("*.md"):
         for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
             assert (docs / link).exists(), (page, link)

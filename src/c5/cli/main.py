@@ -194,7 +194,9 @@ def train(
             help="default: half an hour on a CPU; virtual: the bundled model's, best on a GPU; paper: its own."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data; default: the recipe's.", min=1)] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the data, or 25 steps of `virtual`; default: the recipe's.", min=1)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another number, another run; default 0.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augment: Annotated[str | None, typer.Option(help="Make more images on the fly: see `c5 augment --help`.")] = None,
