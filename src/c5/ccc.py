@@ -66,11 +66,11 @@ def locate(
 ) -> Estimate:
     """The illuminant that filters F, bias B and gain G find in the histograms of an image: softmax(B + G * sum(N * F)).
 
-    `histograms` and `filters` are (channels, bins, bins), `bias` and `gain` (bins, bins).
+    `histograms` are of `grid.shape`, `filters` (channels, bins, bins), `bias` and `gain` (bins, bins).
     """
     n = grid.bins
     for name, array, shape in (
-        ("histograms", histograms, (grid.channels, n, n)),
+        ("histograms", histograms, grid.shape),
         ("filters", filters, (grid.channels, n, n)),
         ("bias", bias, (n, n)),
         ("gain", gain, (n, n)),
@@ -78,7 +78,7 @@ def locate(
         if array is not None and array.shape != shape:
             raise ParameterError(f"{name} must have the shape {shape} on this grid, not {array.shape}")
     published = grid.geometry is Geometry.PUBLISHED
-    scores = (convolve_wrapped if published else convolve)(histograms, filters)
+    scores = (convolve_wrapped if published else convolve)(histograms[-grid.channels :], filters)
     if gain is not None:
         scores = scores * gain
     scores = scores + bias

@@ -113,7 +113,7 @@ class Model:
         return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
 
     def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
-        """The same from histograms (channels, bins, bins) on the model's grid, as `c5.histogram` makes them."""
+        """The same from histograms on the model's grid, as `c5.histogram` makes them."""
         for one in histograms:
             self._check_histograms(one)
         if self.file.kind == "separate":
@@ -124,13 +124,13 @@ class Model:
                     f"{len(histograms)}; choose some"
                 )
             if len(histograms):
-                features = (np.stack(histograms),)
+                features = (np.concatenate([self._seen(one) for one in histograms]),)
             return Profile(self.identity, features, len(histograms), camera)
         # Image by image, so that the features of one never depend on its neighbours; rounded before they are kept, so
         # that a saved profile is the same profile.
         pooled: list[Float32s] = [np.full(shape, -np.inf, np.float32) for shape in self._profile_shapes]
         for one in histograms:
-            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": one[None]})):
+            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": self._seen(one)})):
                 np.maximum(pooled[level], features_of_one, out=pooled[level])
         if not len(histograms):
             pooled = [np.zeros_like(level) for level in pooled]
@@ -154,7 +154,7 @@ class Model:
         return [self.estimate(image, profile) for image in images]
 
     def estimate_histogram(self, histograms: Float32s, profile: Profile | None = None) -> Estimate:
-        """The same from the (channels, bins, bins) histograms of an image."""
+        """The same from the histograms of an image."""
         emitted = self.emit(histograms, profile)
         return locate(histograms, *emitted, grid=self.grid)
 
@@ -167,17 +167,21 @@ class Model:
             self.check_profile(profile)
         if self.file.kind == "separate":
             # Slots that are left over repeat the roll; without a roll, the image itself.
-            roll = profile.features[0] if profile.features else histograms[None]
+            roll = profile.features[0] if profile.features else self._seen(histograms)
             slots = np.arange(self.file.n_images - 1) % len(roll)
-            inputs = {"query": histograms[None], "roll": roll[slots][None]}
+            inputs = {"query": self._seen(histograms), "roll": roll[slots][None]}
         else:
-            inputs = {"query": histograms[None]}
+            inputs = {"query": self._seen(histograms)}
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
         filters, bias, *gain = self._query.run(None, inputs)
         return filters[0], bias[0], gain[0][0] if gain else None
 
+    def _seen(self, histograms: Float32s) -> Float32s:
+        """(1, channels, bins, bins) of an image's histograms: what the network sees."""
+        return histograms[None, : self.grid.channels]
+
     def _check_histograms(self, histograms: Float32s) -> None:
-        shape = (self.grid.channels, self.grid.bins, self.grid.bins)
+        shape = self.grid.shape
         if histograms.shape != shape or histograms.dtype != np.float32:
             raise ParameterError(
                 f"histograms must be float32 of shape {shape} for the model {self.name}, not {histograms.dtype} "

@@ -46,7 +46,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         (f"Pixel histogram N{i}", POWERS.get(p, f"brightness to the power {p}"), _glow(histograms[i], model.grid))
         for i, p in enumerate(powers)
     ]
-    seen.append((f"Gradient histogram N{len(powers)}", "", _glow(histograms[-1], model.grid)))
+    seen.append((f"Gradient histogram N{len(powers)}", "", _glow(histograms[len(powers)], model.grid)))
     emitted = [
         (f"Filter F{i}", "" if i else "blue -, red +", _signed(one, model.grid)) for i, one in enumerate(filters)
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,14 @@ from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
 from c5.image import LinearImage, nothing_counts, shrink
 
-BLOCK_PIXELS = 64 * 384
+BLOCK_PIXELS = 64 * 400
 """Pixels worked on at a time. All that is in flight for so many, about 2 MB, stays in a core's cache."""
 
 FLOOR = np.float32(1e-30)
 """Added to every channel, so that a channel at zero puts a color far out of range instead of nowhere."""
+
+EMPTY = float(FLOOR) * 1e9
+"""A histogram whose weights sum to less holds nothing but that."""
 
 
 class Geometry(Enum):
@@ -49,6 +53,10 @@ class Grid:
     powers: tuple[int, ...] = (1,)
     """There is a pixel histogram for each: the power of its brightness that a pixel weighs by. 0 counts all alike, 3
     hardly any but the brightest. Gradients weigh by the first power."""
+    strips: int = 1
+    """With more than one, each histogram comes a second time, with so many horizontal strips of the image weighing
+    alike: a window in one of them does not outshine the others. A network sees the first; the light is found in the
+    second."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -59,8 +67,10 @@ class Grid:
             raise ParameterError(f"powers must be one or more, each once, not {self.powers}")
         if not all(isinstance(power, int) and 0 <= power <= 4 for power in self.powers):
             raise ParameterError(f"powers must be whole numbers from 0 to 4, not {self.powers}")
-        if self.powers != (1,) and self.geometry is Geometry.PUBLISHED:
-            raise ParameterError("pixels of the published geometry weigh by the first power of their brightness")
+        if not isinstance(self.strips, int) or not 1 <= self.strips <= 16:
+            raise ParameterError(f"strips must lie between 1 and 16, not {self.strips}")
+        if self.geometry is Geometry.PUBLISHED and (self.powers, self.strips) != ((1,), 1):
+            raise ParameterError("the published geometry has one pixel histogram, by the first power, and no strips")
 
     @classmethod
     def published(cls, bins: int = 64) -> Grid:
@@ -69,8 +79,13 @@ class Grid:
 
     @property
     def channels(self) -> int:
-        """How many histograms an image has."""
+        """How many histograms of an image a network sees."""
         return len(self.powers) + 1
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of what `histogram` makes of an image."""
+        return self.channels * (1 if self.strips == 1 else 2), self.bins, self.bins
 
     @property
     def step(self) -> float:
@@ -89,16 +104,16 @@ class Grid:
 
 
 def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
-    """The pixel histograms and the gradient histogram of an image, float32 of shape (channels, bins, bins).
+    """The pixel histograms and the gradient histogram of an image, float32 of `grid.shape`; see `Grid.strips`.
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
     counted = _count(image, grid)
-    totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()])
+    totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()], axis=1).reshape(grid.shape)
     sums = totals.sum(axis=(1, 2), keepdims=True)
-    empty = sums < FLOOR * 1e9
+    empty = sums < EMPTY
     if empty[0]:
         raise ImageError(
             f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
@@ -141,11 +156,15 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
     height, stride = colors.planes.shape[1:]
     rows = max(1, BLOCK_PIXELS // stride)
-    for top in range(1, height - 1, rows):
-        inner = slice(top, min(top + rows, height - 1))
-        pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
-        gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
-        gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
+    edges = [1 + strip * (height - 2) // grid.strips for strip in range(grid.strips + 1)]
+    for first, end in pairwise(edges):
+        for top in range(first, end, rows):
+            inner = slice(top, min(top + rows, end))
+            pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
+            gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+            gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
+        pixels.end_strip()
+        gradients.end_strip()
     return _Counted(pixels, gradients, colors.where)
 
 
@@ -197,8 +216,11 @@ def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
 def _erode(flags: Bools) -> Bools:
     """True where a pixel and its eight neighbours are all True; beyond the border all is True."""
     padded = np.pad(flags, 1, constant_values=True)
-    rows = padded[:-2] & padded[1:-1] & padded[2:]
-    return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])
+    stride = padded.shape[1]
+    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `_gradient`
+    column = flat[: -2 * stride] & flat[stride:-stride] & flat[2 * stride :]
+    column[1:-1] &= column[:-2] & column[2:]
+    return np.asarray(column.reshape(-1, stride)[:, 1:-1])
 
 
 def _pad(rgb: Floats) -> Floats:
@@ -244,7 +266,8 @@ class _BilinearCounter:
         self.scale = np.float32(1 / grid.step)
         self.offset = np.float32((grid.bins - 1) / 2 + 2)
         self.powers = powers
-        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)
+        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)  # of the strip under way
+        self.sums = np.zeros((1 if grid.strips == 1 else 2, *self.moments.shape), np.complex128)
 
     def add(self, colors: Floats, counts: Bools) -> None:
         r, g, b = colors + FLOOR
@@ -278,19 +301,29 @@ class _BilinearCounter:
             value *= y
             np.add.at(moments[1], index, value)
 
+    def end_strip(self) -> None:
+        self.sums[0] += self.moments
+        if len(self.sums) > 1:
+            within = self.moments[:, 0].real.reshape(-1, self.cells, self.cells)[:, 1:-1, 1:-1].sum(axis=(1, 2))
+            self.moments.view(np.float64)[...] /= np.where(within < EMPTY, np.inf, within)[:, None, None]
+            self.sums[1] += self.moments
+        self.moments[...] = 0
+
     def cell_weights(self) -> Float64s:
-        return self.moments[:, 0].real.reshape(-1, self.cells, self.cells)
+        return self.sums[0, :, 0].real.reshape(-1, self.cells, self.cells)
 
     def bins(self) -> Float64s:
-        """(powers, bins, bins)"""
-        square = self.moments.reshape(-1, 2, self.cells, self.cells)
-        whole, x, y, xy = square[:, 0].real, square[:, 0].imag, square[:, 1].real, square[:, 1].imag
+        """(1, powers, bins, bins), or (2, ...): the strips as bright as they are, then all alike."""
+        sums = self.sums.reshape(*self.sums.shape[:3], self.cells, self.cells)
+        whole, x, y, xy = sums[:, :, 0].real, sums[:, :, 0].imag, sums[:, :, 1].real, sums[:, :, 1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
-        total = (whole - x - y + xy)[:, above, above] + (x - xy)[:, above, own] + (y - xy)[:, own, above]
-        total += xy[:, own, own]
+        total = (whole - x - y + xy)[..., above, above] + (x - xy)[..., above, own] + (y - xy)[..., own, above]
+        total += xy[..., own, own]
         for _ in range(2):  # blurred by [1 2 1] / 4, once along each axis
-            padded = np.pad(total, ((0, 0), (1, 1), (0, 0)))
-            total = (0.25 * padded[:, :-2] + 0.5 * padded[:, 1:-1] + 0.25 * padded[:, 2:]).transpose(0, 2, 1)
+            blurred = 0.5 * total
+            blurred[..., 1:, :] += 0.25 * total[..., :-1, :]
+            blurred[..., :-1, :] += 0.25 * total[..., 1:, :]
+            total = blurred.swapaxes(-1, -2)
         return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
 
 
@@ -310,8 +343,11 @@ class _PublishedCounter:
         column, row = (np.clip(position, 0, self.cells - 1).astype(np.intp) for position in (x, y))
         self.total += np.bincount(row * self.cells + column, weight, self.total.size)
 
+    def end_strip(self) -> None:
+        """There is only one."""
+
     def bins(self) -> Float64s:
         square = self.total.reshape(self.cells, self.cells)
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
-        return np.asarray(total[None, ::-1])  # v downwards
+        return np.asarray(total[None, None, ::-1])  # v downwards

@@ -20,8 +20,9 @@ from c5.files import write_file
 from c5.histogram import Geometry, Grid
 
 FORMAT = "c5-model"
-VERSION = 2
-"""2 says with `powers` how the pixel histograms are weighed, where there is another than one by the first power."""
+VERSION = 3
+"""2 says with `powers` how the pixel histograms are weighed, where there is another than one by the first power; 3 says
+with `strips` that parts of an image weigh alike."""
 MAX_BYTES = 64 * 2**20
 """No part of a model file unpacks to more than this."""
 
@@ -79,7 +80,7 @@ def write_model(path: str | Path, model: ModelFile) -> Path:
     """Write a model file, whole or not at all."""
     description = {
         "format": FORMAT,
-        "version": 1 if model.grid.powers == (1,) else 2,  # no newer than it must be
+        "version": _oldest_version(model.grid),
         "name": model.name,
         "kind": model.kind,
         "grid": _describe(model.grid),
@@ -132,11 +133,10 @@ def read_model(path: str | Path) -> ModelFile:
         for name, digest in description["graphs"].items():
             if hashlib.sha256(graphs[name]).hexdigest() != digest:
                 raise ModelFileError(f"{path}: damaged: the graph {name!r} is not the one described; get it again")
-        grid = description["grid"]
         return ModelFile(
             name=str(description["name"]),
             kind=description["kind"],
-            grid=Grid(grid["bins"], grid["limit"], Geometry(grid["geometry"]), tuple(grid.get("powers", (1,)))),
+            grid=_read_grid(description["grid"]),
             n_images=int(description["n_images"]),
             graphs=graphs,
             training=description["training"],
@@ -148,8 +148,25 @@ def read_model(path: str | Path) -> ModelFile:
 
 
 def _describe(grid: Grid) -> dict[str, Any]:
-    described = {"bins": grid.bins, "limit": grid.limit, "geometry": grid.geometry.value}
-    return described if grid.powers == (1,) else described | {"powers": list(grid.powers)}
+    described: dict[str, Any] = {"bins": grid.bins, "limit": grid.limit, "geometry": grid.geometry.value}
+    if grid.powers != (1,):
+        described["powers"] = list(grid.powers)
+    if grid.strips != 1:
+        described["strips"] = grid.strips
+    return described
+
+
+def _read_grid(described: dict[str, Any]) -> Grid:
+    powers = tuple(described.get("powers", (1,)))
+    geometry = Geometry(described["geometry"])
+    return Grid(described["bins"], described["limit"], geometry, powers, described.get("strips", 1))
+
+
+def _oldest_version(grid: Grid) -> int:
+    """The oldest version of the format that can say what the grid is."""
+    if grid.strips != 1:
+        return 3
+    return 1 if grid.powers == (1,) else 2
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -46,7 +46,7 @@ class Entry:
     path: Path
     time: datetime | None
     histograms: Float32s
-    """(channels, bins, bins) on the grid of the bundled model, as exact as float16."""
+    """On the grid of the bundled model, as exact as float16."""
 
 
 class Catalog:

@@ -18,7 +18,7 @@ from c5.errors import ReadError
 from c5.histogram import Grid, histogram, vividness
 from c5.raw import RAW_SUFFIXES, Photograph
 
-GRID = Grid(powers=(3,))
+GRID = Grid(powers=(3, 1), strips=4)
 """What the stored histograms are on: the grid of the bundled model, which so needs no photograph twice."""
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
@@ -153,9 +153,9 @@ def pack(histograms: Float32s) -> bytes:
 
 
 def unpack(packed: bytes) -> Float32s:
-    """(channels, bins, bins) float32; damaged ones raise `zlib.error` or `ValueError`."""
+    """Of `GRID.shape`, float32; damaged ones raise `zlib.error` or `ValueError`."""
     values = np.frombuffer(zlib.decompress(packed), "<f2")
-    return values.reshape(GRID.channels, GRID.bins, GRID.bins).astype(np.float32)
+    return values.reshape(GRID.shape).astype(np.float32)
 
 
 def printable(text: str) -> str:

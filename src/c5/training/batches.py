@@ -42,7 +42,7 @@ class StoredBatches:
     def __init__(self, samples: Samples, config: TrainConfig, device: torch.device) -> None:
         self.samples, self.config, self.device = samples, config, device
         pad = config.shift
-        self.views = functional.pad(torch.as_tensor(samples.views), (pad, pad, pad, pad)).to(device)
+        self.views = functional.pad(torch.as_tensor(samples.views[:, :, : config.grid.channels]), [pad] * 4).to(device)
         self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:

@@ -41,6 +41,8 @@ class NetworkConfig:
     geometry: Geometry = Geometry.EXACT
     power: int = 1
     """Of its brightness, that a pixel weighs by in the histogram that the network looks at; see `Grid`."""
+    strips: int = 1
+    """Of a query, that weigh alike where the light is looked for; see `Grid`. Training does without."""
 
     def __post_init__(self) -> None:
         grid = self.grid  # validates the bins, the geometry and the power
@@ -53,7 +55,7 @@ class NetworkConfig:
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.bins, geometry=self.geometry, powers=(self.power,))
+        return Grid(self.bins, geometry=self.geometry, powers=(self.power,), strips=self.strips)
 
     def to_json(self) -> dict[str, Any]:
         own = {"kind": self.kind.value, "geometry": self.geometry.value, "widths": list(self.widths)}
@@ -165,11 +167,14 @@ class TrainConfig:
 
     @classmethod
     def on_virtual_cameras(cls) -> TrainConfig:
-        """Two networks that look at bright pixels, one with coordinates, and cameras drawn anew in each step."""
-        one = NetworkConfig(one_decoder=True, power=3)
-        other = replace(one, coordinates=False)
+        """Two networks and cameras drawn anew in each step.
+
+        One looks at the brightest pixels, the other at all by their brightness and at the bins' coordinates.
+        """
+        bright = NetworkConfig(one_decoder=True, coordinates=False, power=3, strips=4)
+        other = replace(bright, power=1, coordinates=True)
         return cls(
-            one, (other,), epochs=240, learning_rate=2e-3, crops=0, likelihood=1, virtual=Virtual(), average=0.998
+            bright, (other,), epochs=160, learning_rate=2e-3, crops=0, likelihood=1, virtual=Virtual(), average=0.998
         )
 
     @classmethod
@@ -198,8 +203,8 @@ def join_grids(networks: Sequence[NetworkConfig]) -> Grid:
 def _check_team(networks: Sequence[NetworkConfig]) -> None:
     first = networks[0]
     for network in networks[1:]:
-        if (network.bins, network.geometry, network.n_images) != (first.bins, first.geometry, first.n_images):
-            raise ParameterError("networks beside each other need the same bins, geometry and n_images")
+        if replace(network.grid, powers=first.grid.powers) != first.grid or network.n_images != first.n_images:
+            raise ParameterError("networks beside each other need the same bins, geometry, strips and n_images")
         if RollKind.SEPARATE in (first.kind, network.kind) or first.gain or network.gain:
             raise ParameterError(
                 "networks beside each other need the kind `profile` and no gain map: maps are averaged"

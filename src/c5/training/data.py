@@ -67,9 +67,11 @@ def load_palettes(
 
 def _cached_views(sample: Sample, grid: Grid, crops: int, folder: Path) -> Float32s:
     powers = [] if grid.powers == (1,) else ["power", *grid.powers]
-    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *powers, crops]))
-    shape = (1 + crops, grid.channels, grid.bins, grid.bins)
-    return remember(sample, what, shape, lambda image, rng: make_views(image, grid, crops, rng), folder)
+    strips = [] if grid.strips == 1 else ["strips", grid.strips]
+    what = " ".join(map(str, [grid.bins, grid.limit, grid.geometry.value, *powers, *strips, crops]))
+    return remember(
+        sample, what, (1 + crops, *grid.shape), lambda image, rng: make_views(image, grid, crops, rng), folder
+    )
 
 
 def remember(
@@ -98,7 +100,7 @@ def remember(
 
 
 def make_views(image: LinearImage, grid: Grid, crops: int, rng: np.random.Generator) -> Float32s:
-    """Histograms (1 + crops, channels, n, n) of an image and of random parts of it, a quarter of its area or more."""
+    """Histograms (1 + crops, ...) of an image and of random parts of it, a quarter of its area or more."""
     image = shrink(image)
     height, width = image.rgb.shape[:2]
     views = [histogram(image, grid)]

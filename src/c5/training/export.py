@@ -108,12 +108,14 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     config, model = network.config, Model(file)
     rng = np.random.default_rng(0)
     count = config.n_images - 1 if isinstance(network, SeparateNetwork) else 3
-    masses = rng.random((1 + count, network.grid.channels, config.bins, config.bins)) ** 40
+    masses = rng.random((1 + count, *network.grid.shape)) ** 40
     histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
     estimate = model.estimate_histogram(histograms[0], model.calibrate_histograms(list(histograms[1:])))
     with torch.no_grad():
         query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
-        expected = Locator(network.grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
+        seen = network.grid.channels
+        emitted = network(query[:, :seen], roll[:, :, :seen], torch.ones(1))
+        expected = Locator(network.grid)(emitted, query).illuminant[0].numpy()
     difference = angular_error(estimate.illuminant, expected)
     if not difference < tolerance_deg:
         raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")

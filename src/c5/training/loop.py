@@ -221,19 +221,20 @@ def estimate(
     histograms = torch.as_tensor(samples.histograms).to(device)
     chosen = torch.as_tensor(np.arange(len(samples)) if queries is None else queries).to(device)
     slots = torch.as_tensor(rolls).to(device)
+    seen = histograms[:, : network.grid.channels]
     if not isinstance(network, SeparateNetwork):  # an image's features do not depend on where it is used
-        parts = [network.encode(part) for part in torch.split(histograms, 256)]
+        parts = [network.encode(part) for part in torch.split(seen, 256)]
         features = [torch.cat(level) for level in zip(*parts, strict=True)]
     elif slots.shape[1] != network.config.n_images - 1:
         raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
     illuminants, uncertainties = [], []
     for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
         if isinstance(network, SeparateNetwork):
-            emitted = network(histograms[query], histograms[roll])
+            emitted = network(seen[query], seen[roll])
         elif roll.shape[1] == 0:
-            emitted = network.emit(histograms[query], [torch.zeros_like(level[:1]) for level in features])
+            emitted = network.emit(seen[query], [torch.zeros_like(level[:1]) for level in features])
         else:
-            emitted = network.emit(histograms[query], [pool(level, roll) for level in features])
+            emitted = network.emit(seen[query], [pool(level, roll) for level in features])
         located = locator(emitted, histograms[query])
         illuminants.append(located.illuminant.double().cpu().numpy())
         uncertainties.append(locator.uncertainty(located).double().cpu().numpy())

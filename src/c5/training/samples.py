@@ -15,7 +15,7 @@ from c5.errors import ParameterError
 class Samples:
     """Histograms with the truth about each. Cameras are told apart by their whole name."""
 
-    views: Float32s  # (images, views, channels, n, n): histograms of the whole image, then of random crops of it
+    views: Float32s  # (images, views, ...) of `Grid.shape`: histograms of the whole image, then of random crops of it
     illuminants: Float64s  # (images, 3)
     cameras: NDArray[np.str_]  # (images,)
     palettes: NDArray[np.uint16] | None = None  # (images, ...) of `make_palettes`, for training on virtual cameras
@@ -31,7 +31,7 @@ class Samples:
 
     @property
     def histograms(self) -> Float32s:
-        """(images, channels, n, n) of the whole images."""
+        """(images, ...) of the whole images."""
         return self.views[:, 0]
 
     def take(self, index: NDArray[np.generic]) -> Samples:
