@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -244,3 +245,44 @@ def test_bad_power(power: int) -> None:
     for powers in ((), (3, 1, 3)):
         with pytest.raises(ParameterError, match="each once"):
             Grid(powers=powers)
+
+
+@pytest.mark.parametrize("powers", [(1,), (3, 0)])
+@given(seed=seeds)
+def test_strips_weigh_alike(powers: tuple[int, ...], seed: int) -> None:
+    """However bright each is; and the first histograms are what they are without strips."""
+    grid, image = Grid(32, powers=powers, strips=4), patches(seed)
+    exposure = np.random.default_rng(seed).uniform(0.05, 1, 4)
+    exposed = (image * np.repeat(exposure, 6)[:, None, None]).astype(np.float32)
+    before, after = histogram(image, grid), histogram(exposed, grid)
+    assert before.shape == grid.shape == (2 * grid.channels, 32, 32)
+    for counted, picture in ((before, image), (after, exposed)):
+        np.testing.assert_array_equal(counted[: grid.channels], histogram(picture, replace(grid, strips=1)))
+    np.testing.assert_allclose(after[grid.channels :], before[grid.channels :], atol=2e-3)
+    parts = [histogram(image[top : top + 7], replace(grid, strips=1)) for top in range(0, 24, 6)]
+    np.testing.assert_allclose(before[grid.channels :] ** 2, np.mean(np.square(parts), axis=0), atol=1e-4)
+
+
+@given(seed=seeds, right=st.integers(-2, 2), up=st.integers(-2, 2))
+def test_strips_move_with_gains(seed: int, right: int, up: int) -> None:
+    grid, image = Grid(32, powers=(3, 1), strips=3), patches(seed)
+    gains = np.exp([-right * grid.step, 0, -up * grid.step])
+    moved = histogram((image * (gains / gains.max())).astype(np.float32), grid)
+    np.testing.assert_allclose(moved, np.roll(histogram(image, grid), (up, right), axis=(1, 2)), atol=2e-3)
+
+
+def test_strips_where_nothing_counts_are_left_out() -> None:
+    image = patches(1)
+    image[:6] = 0
+    grid = Grid(32, strips=4)
+    expected = np.mean([histogram(image[top : top + 7], Grid(32)) ** 2 for top in (6, 12, 18)], axis=0)
+    np.testing.assert_allclose(histogram(image, grid)[2:] ** 2, expected, atol=1e-4)
+    assert np.isfinite(histogram(image[6:8], grid)).all()  # fewer rows than strips
+
+
+def test_bad_strips() -> None:
+    for strips in (0, 17, 2.5):
+        with pytest.raises(ParameterError, match="strips must lie between 1 and 16"):
+            Grid(strips=strips)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="no strips"):
+        Grid(geometry=Geometry.PUBLISHED, strips=4)

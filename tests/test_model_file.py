@@ -74,6 +74,23 @@ def test_any_flipped_byte_is_noticed_or_harmless(path: Path) -> None:
             assert "\n" not in str(error)  # noqa: PT017
 
 
+@pytest.mark.parametrize(
+    ("grid", "version"),
+    [
+        (Grid(32), 1),
+        (Grid.published(), 1),
+        (Grid(powers=(3, 0)), 2),
+        (Grid(strips=4), 3),
+        (Grid(powers=(3,), strips=2), 3),
+    ],
+)
+def test_any_grid_comes_back_from_the_oldest_version_that_can_say_it(grid: Grid, version: int, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "m.c5", dataclasses.replace(A_MODEL, grid=grid))
+    assert read_model(path).grid == grid
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("model.json"))["version"] == version
+
+
 def test_foreign_and_newer_files(path: Path, tmp_path: Path) -> None:
     (tmp_path / "text.c5").write_text("hello")
     with pytest.raises(ModelFileError, match="not a C5 model"):
@@ -94,6 +111,7 @@ def test_foreign_and_newer_files(path: Path, tmp_path: Path) -> None:
     [
         {"grid": {}},
         {"grid": {"bins": 64.0, "limit": 2.85, "geometry": "exact"}},
+        {"grid": {"bins": 64, "limit": 2.85, "geometry": "exact", "strips": "4"}},
         {"kind": "other"},
         {"graphs": {"roll": "0"}},
         {"graphs": ["roll", "query"]},

@@ -34,7 +34,9 @@ OPTIONS = [
     replace(SMALL, n_images=2),
     replace(SMALL, power=3, one_decoder=True, gradient=False),
     replace(SMALL, one_decoder=True, gain=True),
+    replace(SMALL, strips=3),
     replace(SMALL, kind=RollKind.SEPARATE),
+    replace(SMALL, kind=RollKind.SEPARATE, strips=2),
     replace(SMALL, kind=RollKind.SEPARATE, gain=True, geometry=Geometry.PUBLISHED),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
 ]
@@ -61,6 +63,7 @@ TEAMS = [
     (SMALL, replace(SMALL, coordinates=False)),
     (replace(SMALL, power=3, one_decoder=True), replace(SMALL, power=3, coordinates=False), replace(SMALL, power=1)),
     (replace(SMALL, widths=(4, 6)), replace(SMALL, power=0, gradient=False), replace(SMALL, power=3)),
+    (replace(SMALL, power=3, strips=4), replace(SMALL, power=1, strips=4)),
 ]
 
 
@@ -70,11 +73,11 @@ def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: P
     grid = join_grids(team)
     model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
     assert model.grid == grid
-    histograms = some_histograms(config.bins, config.n_images, 5, grid.channels)
-    query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
+    histograms = some_histograms(config.bins, config.n_images, 5, grid.shape[0])
+    seen = torch.as_tensor(histograms[:, : grid.channels])
     with torch.no_grad():
-        emitted = network(query, roll, torch.ones(1))
-        located = Locator(grid)(emitted, query)
+        emitted = network(seen[:1], seen[None, 1:], torch.ones(1))
+        located = Locator(grid)(emitted, torch.as_tensor(histograms[:1]))
     profile = model.calibrate_histograms(list(histograms[1:]))
     filters, bias, gain = model.emit(histograms[0], profile)
     # Profiles are rounded to half precision, hence the tolerance.

@@ -109,13 +109,13 @@ class Model:
                 cameras.add(image.camera)
             if len(cameras) > 1:
                 raise ProfileError(f"a roll must come from one camera, not from {' and '.join(sorted(cameras))}")
-            histograms.append(histogram(image, self.grid))
+            histograms.append(histogram(image, self.grid.without_strips))
         return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
 
     def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
-        """The same from histograms on the model's grid, as `c5.histogram` makes them."""
+        """The same from histograms on the model's grid, with or without its strips, as `c5.histogram` makes them."""
         for one in histograms:
-            self._check_histograms(one)
+            self._check_histograms(one, self.grid if one.shape == self.grid.shape else self.grid.without_strips)
         if self.file.kind == "separate":
             features: tuple[NDArray[Any], ...] = ()
             if len(histograms) > self.takes(len(histograms)):
@@ -160,7 +160,7 @@ class Model:
 
     def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
         """The CCC model for one image: filters F (channels, n, n), bias B (n, n), gain G (n, n) or None."""
-        self._check_histograms(histograms)
+        self._check_histograms(histograms, self.grid)
         if profile is None:
             profile = self._no_roll
         else:
@@ -180,11 +180,10 @@ class Model:
         """(1, channels, bins, bins) of an image's histograms: what the network sees."""
         return histograms[None, : self.grid.channels]
 
-    def _check_histograms(self, histograms: Float32s) -> None:
-        shape = self.grid.shape
-        if histograms.shape != shape or histograms.dtype != np.float32:
+    def _check_histograms(self, histograms: Float32s, grid: Grid) -> None:
+        if histograms.shape != grid.shape or histograms.dtype != np.float32:
             raise ParameterError(
-                f"histograms must be float32 of shape {shape} for the model {self.name}, not {histograms.dtype} "
+                f"histograms must be float32 of shape {grid.shape} for the model {self.name}, not {histograms.dtype} "
                 f"{histograms.shape}; make them with c5.histogram(image, model.grid)"
             )
 

@@ -22,7 +22,7 @@ LABEL = 40  # height of the text over a panel
 SPACE = 20
 THUMBNAIL = 120
 
-POWERS = {0: "all pixels alike", 1: "each bin in its color", 3: "the brightest pixels"}
+POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
 """What the pixel histograms of `Grid.powers` show, in words."""
 
 NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
@@ -41,19 +41,20 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
         ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
     ]
-    powers = model.grid.powers
-    seen = [
-        (f"Pixel histogram N{i}", POWERS.get(p, f"brightness to the power {p}"), _glow(histograms[i], model.grid))
-        for i, p in enumerate(powers)
-    ]
-    seen.append((f"Gradient histogram N{len(powers)}", "", _glow(histograms[len(powers)], model.grid)))
+    seen = _show_histograms("N", histograms[: model.grid.channels], model.grid)
     emitted = [
         (f"Filter F{i}", "" if i else "blue -, red +", _signed(one, model.grid)) for i, one in enumerate(filters)
     ]
     emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)))
     if gain is not None:
         emitted.append(("Gain G", "", _signed(gain, model.grid)))
-    rows = [seen, emitted] if len(powers) > 1 else [seen + emitted]  # no wider than a page
+    rows = [seen + emitted]
+    if len(rows[0]) > 6:  # no wider than a page
+        rows = [seen, emitted]
+    if model.grid.strips > 1:
+        alike = _show_histograms("M", histograms[-model.grid.channels :], model.grid)
+        note = f"the same, {model.grid.strips} strips weighing alike"
+        rows = [seen, [(title, note, panel) for title, _, panel in alike], emitted]
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
     width = 2 * MARGIN + max(sum(p.width + SPACE for _, _, p in row) for row in (top, *rows)) - SPACE
@@ -80,9 +81,20 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         for index, (title, note, picture) in enumerate(maps):
             top_edge = maps_top + row * (LABEL + PANEL + SPACE)
             _place(sheet, draw, MARGIN + index * (PANEL + SPACE), top_edge, title, note, picture)
-    axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{model.grid.limit:g} to {model.grid.limit:g}"
+    limit = f"{model.grid.limit:g}"
+    axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{limit} to {limit}; histograms in their colors"
     draw.text((MARGIN, sheet.height - MARGIN - 14), axes, FAINT, ImageFont.load_default(13))
     return np.asarray(sheet)
+
+
+def _show_histograms(letter: str, histograms: Float32s, grid: Grid) -> list[tuple[str, str, Image.Image]]:
+    names = [(f"Pixel histogram {letter}{i}", _name_power(power)) for i, power in enumerate(grid.powers)]
+    names.append((f"Gradient histogram {letter}{len(names)}", ""))
+    return [(title, note, _glow(one, grid)) for (title, note), one in zip(names, histograms, strict=True)]
+
+
+def _name_power(power: int) -> str:
+    return POWERS.get(power, f"brightness to the power {power}")
 
 
 def _place(

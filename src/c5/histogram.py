@@ -83,6 +83,11 @@ class Grid:
         return len(self.powers) + 1
 
     @property
+    def without_strips(self) -> Grid:
+        """Enough for the images of a roll, in which no light is looked for."""
+        return replace(self, strips=1)
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """Of what `histogram` makes of an image."""
         return self.channels * (1 if self.strips == 1 else 2), self.bins, self.bins

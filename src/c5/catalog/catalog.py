@@ -46,7 +46,7 @@ class Entry:
     path: Path
     time: datetime | None
     histograms: Float32s
-    """On the grid of the bundled model, as exact as float16."""
+    """On the grid of the bundled model's rolls, as exact as float16."""
 
 
 class Catalog:
@@ -167,8 +167,9 @@ class Catalog:
                 profile = _unpack_profile(kept[0], model, len(rows), camera)
                 if profile is not None:
                     return profile, paths
-            histograms = [self._histograms(row) for row in rows] if model.grid == GRID else []
-        histograms = histograms or [histogram(read(path).image, model.grid) for path in paths]
+            grid = model.grid.without_strips
+            histograms = [self._histograms(row) for row in rows] if grid == GRID else []
+        histograms = histograms or [histogram(read(path).image, grid) for path in paths]
         profile = model.calibrate_histograms(histograms, camera)
         with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
             self._connection.execute(

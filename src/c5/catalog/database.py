@@ -15,7 +15,7 @@ from c5.errors import C5Error, DataError, WriteError
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
-VERSION = 2
+VERSION = 3
 """Counts up with the tables, and with what the stored histograms are."""
 
 BUSY_SECONDS = 60

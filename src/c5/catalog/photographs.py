@@ -18,8 +18,8 @@ from c5.errors import ReadError
 from c5.histogram import Grid, histogram, vividness
 from c5.raw import RAW_SUFFIXES, Photograph
 
-GRID = Grid(powers=(3, 1), strips=4)
-"""What the stored histograms are on: the grid of the bundled model, which so needs no photograph twice."""
+GRID = Grid(powers=(3, 1))
+"""What the stored histograms are on: the grid of the bundled model's rolls, which so need no photograph twice."""
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""

@@ -265,7 +265,7 @@ def _read_roll(
     for path in show_progress(chosen, "reading the roll"):
         try:
             image = shrink(read(path))
-            counted = histogram(image, model.grid)
+            counted = histogram(image, model.grid.without_strips)
         except C5Error as error:
             errors.print(f"c5: passed over: {error}", markup=False)
             continue
