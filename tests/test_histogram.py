@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -247,19 +246,26 @@ def test_bad_power(power: int) -> None:
             Grid(powers=powers)
 
 
+def in_strips(seed: int) -> np.ndarray:
+    """Patches in four strips that have black on both sides, so that no gradient crosses them."""
+    image = patches(seed)
+    image[5::6] = 0
+    return image
+
+
 @pytest.mark.parametrize("powers", [(1,), (3, 0)])
 @given(seed=seeds)
 def test_strips_weigh_alike(powers: tuple[int, ...], seed: int) -> None:
     """However bright each is; and the first histograms are what they are without strips."""
-    grid, image = Grid(32, powers=powers, strips=4), patches(seed)
-    exposure = np.random.default_rng(seed).uniform(0.05, 1, 4)
+    grid, image = Grid(32, powers=powers, strips=4), in_strips(seed)
+    exposure = 10 ** np.random.default_rng(seed).uniform(-9, 0, 4)
     exposed = (image * np.repeat(exposure, 6)[:, None, None]).astype(np.float32)
     before, after = histogram(image, grid), histogram(exposed, grid)
     assert before.shape == grid.shape == (2 * grid.channels, 32, 32)
     for counted, picture in ((before, image), (after, exposed)):
-        np.testing.assert_array_equal(counted[: grid.channels], histogram(picture, replace(grid, strips=1)))
+        np.testing.assert_array_equal(counted[: grid.channels], histogram(picture, grid.without_strips))
     np.testing.assert_allclose(after[grid.channels :], before[grid.channels :], atol=2e-3)
-    parts = [histogram(image[top : top + 7], replace(grid, strips=1)) for top in range(0, 24, 6)]
+    parts = [histogram(image[top : top + 6], grid.without_strips) for top in range(0, 24, 6)]
     np.testing.assert_allclose(before[grid.channels :] ** 2, np.mean(np.square(parts), axis=0), atol=1e-4)
 
 
@@ -271,13 +277,33 @@ def test_strips_move_with_gains(seed: int, right: int, up: int) -> None:
     np.testing.assert_allclose(moved, np.roll(histogram(image, grid), (up, right), axis=(1, 2)), atol=2e-3)
 
 
-def test_strips_where_nothing_counts_are_left_out() -> None:
-    image = patches(1)
-    image[:6] = 0
-    grid = Grid(32, strips=4)
-    expected = np.mean([histogram(image[top : top + 7], Grid(32)) ** 2 for top in (6, 12, 18)], axis=0)
+def test_a_strip_weighs_by_how_many_of_its_pixels_count() -> None:
+    image, grid = in_strips(1), Grid(32, strips=4)
+    image[:6] = 0  # none
+    expected = np.mean([histogram(image[top : top + 6], Grid(32)) ** 2 for top in (6, 12, 18)], axis=0)
     np.testing.assert_allclose(histogram(image, grid)[2:] ** 2, expected, atol=1e-4)
-    assert np.isfinite(histogram(image[6:8], grid)).all()  # fewer rows than strips
+    halves = np.full((8, 8, 3), 0.2, np.float32)
+    halves[4:, :, 0] = 0.8
+    halves[4:, 2:] = 0  # a quarter of the lower half counts
+    dim, bright = rgb_to_uv([0.2, 0.2, 0.2]), rgb_to_uv([0.8, 0.2, 0.2])
+    grid = Grid(64, powers=(3,), strips=2)
+    found = centroid_uv(histogram(halves, grid)[2].astype(np.float64) ** 2, grid)
+    np.testing.assert_allclose(found, (4 * dim + bright) / 5, atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_fewer_rows_than_strips(rows: int) -> None:
+    counted = histogram(textured(0)[:rows], Grid(32, powers=(3, 1), strips=4))
+    np.testing.assert_allclose((counted[[0, 1, 3, 4]].astype(np.float64) ** 2).sum(axis=(1, 2)), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("strips", [1, 4])
+def test_darkness_is_not_emptiness(power: int, strips: int) -> None:
+    """Floats that were scaled by far too much keep their colors, so long as they are numbers at all."""
+    grid = Grid(32, powers=(power,), strips=strips)
+    bright, dark = (histogram((in_strips(2) * scale).astype(np.float32), grid) for scale in (1, 1e-8))
+    np.testing.assert_allclose(dark, bright, atol=2e-3)
 
 
 def test_bad_strips() -> None:

@@ -25,8 +25,8 @@ BLOCK_PIXELS = 64 * 400
 FLOOR = np.float32(1e-30)
 """Added to every channel, so that a channel at zero puts a color far out of range instead of nowhere."""
 
-EMPTY = float(FLOOR) * 1e9
-"""A histogram whose weights sum to less holds nothing but that."""
+FLAT = float(FLOOR) * 1e9
+"""Gradients whose weights sum to less are nothing but that: there is no gradient."""
 
 
 class Geometry(Enum):
@@ -52,11 +52,11 @@ class Grid:
     geometry: Geometry = Geometry.EXACT
     powers: tuple[int, ...] = (1,)
     """There is a pixel histogram for each: the power of its brightness that a pixel weighs by. 0 counts all alike, 3
-    hardly any but the brightest. Gradients weigh by the first power."""
+    hardly any but the brightest. Gradients weigh by their brightness itself."""
     strips: int = 1
-    """With more than one, each histogram comes a second time, with so many horizontal strips of the image weighing
-    alike: a window in one of them does not outshine the others. A network sees the first; the light is found in the
-    second."""
+    """With more than one, each histogram comes a second time: as the mean over so many strips of the image, of rows as
+    they are stored, each by how many of its pixels count. However bright a window is in one of them, it does not
+    outshine the others. A network sees the first; the light is found in the second."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -118,7 +118,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
     counted = _count(image, grid)
     totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()], axis=1).reshape(grid.shape)
     sums = totals.sum(axis=(1, 2), keepdims=True)
-    empty = sums < EMPTY
+    empty = sums <= 0
     if empty[0]:
         raise ImageError(
             f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
@@ -155,7 +155,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
     gradients: _BilinearCounter | _PublishedCounter
     if grid.geometry is Geometry.EXACT:
         colors = _exact_colors(image)
-        pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,))
+        pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,), FLAT)
     else:
         colors = _published_colors(image)
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
@@ -265,16 +265,20 @@ class _BilinearCounter:
     by index costs the same for a complex number as for a real one.
     """
 
-    def __init__(self, grid: Grid, powers: tuple[int, ...]) -> None:
+    def __init__(self, grid: Grid, powers: tuple[int, ...], least: float = 0.0) -> None:
+        """Weights that sum to `least` or less are none."""
+        self.least = least
         self.cells = grid.bins + 3
         self.last = np.float32(self.cells - 1)
         self.scale = np.float32(1 / grid.step)
         self.offset = np.float32((grid.bins - 1) / 2 + 2)
         self.powers = powers
         self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)  # of the strip under way
+        self.counted = 0  # of its colors
         self.sums = np.zeros((1 if grid.strips == 1 else 2, *self.moments.shape), np.complex128)
 
     def add(self, colors: Floats, counts: Bools) -> None:
+        self.counted += int(np.count_nonzero(counts))
         r, g, b = colors + FLOOR
         x, y = g / r, g / b
         np.log(x, out=x)
@@ -310,15 +314,17 @@ class _BilinearCounter:
         self.sums[0] += self.moments
         if len(self.sums) > 1:
             within = self.moments[:, 0].real.reshape(-1, self.cells, self.cells)[:, 1:-1, 1:-1].sum(axis=(1, 2))
-            self.moments.view(np.float64)[...] /= np.where(within < EMPTY, np.inf, within)[:, None, None]
+            share = self.counted / np.where(within <= self.least, np.inf, within)
+            self.moments.view(np.float64)[...] *= share[:, None, None]
             self.sums[1] += self.moments
         self.moments[...] = 0
+        self.counted = 0
 
     def cell_weights(self) -> Float64s:
         return self.sums[0, :, 0].real.reshape(-1, self.cells, self.cells)
 
     def bins(self) -> Float64s:
-        """(1, powers, bins, bins), or (2, ...): the strips as bright as they are, then all alike."""
+        """(1, powers, bins, bins), or (2, ...): strips as bright as they are, then by how many colors count."""
         sums = self.sums.reshape(*self.sums.shape[:3], self.cells, self.cells)
         whole, x, y, xy = sums[:, :, 0].real, sums[:, :, 0].imag, sums[:, :, 1].real, sums[:, :, 1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own
@@ -329,6 +335,7 @@ class _BilinearCounter:
             blurred[..., 1:, :] += 0.25 * total[..., :-1, :]
             blurred[..., :-1, :] += 0.25 * total[..., 1:, :]
             total = blurred.swapaxes(-1, -2)
+        total[total.sum(axis=(2, 3)) <= self.least] = 0
         return np.asarray(np.maximum(total, 0))  # where sums cancel they can round below zero
 
 

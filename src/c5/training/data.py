@@ -25,7 +25,7 @@ from c5.training.samples import Samples
 
 Made = TypeVar("Made", bound=NDArray[Any])
 
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 """Raise it when `c5.histogram` changes what it computes: entries of other versions are ignored."""
 
 
