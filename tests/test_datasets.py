@@ -217,8 +217,9 @@ def test_histograms_are_cached_by_content(tmp_path: Path) -> None:
     again = load_samples(read_samples(tmp_path / "moved"), Grid(32), cache=cache)
     np.testing.assert_array_equal(again.histograms, first.histograms)
     assert [entry.stat().st_mtime_ns for entry in entries[1:]] == stamps[1:]
-    load_samples(read_samples(tmp_path / "moved"), Grid(16), cache=cache)
-    assert len(list(cache.rglob("*.npz"))) == 6
+    for count, grid in enumerate((Grid(16), Grid(16, powers=(3,)), Grid(16, strips=2), Grid(16, strips=4)), 2):
+        load_samples(read_samples(tmp_path / "moved"), grid, cache=cache)
+        assert len(list(cache.rglob("*.npz"))) == 3 * count
 
 
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from c5.augmentation import Augmentation
 from c5.cli import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
+from c5.estimator import Model
 from c5.evaluation import report
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
@@ -442,6 +443,14 @@ def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -
     }
     rows = Results.load(tmp_path / "out" / "results.json").rows
     assert [row.name for row in rows] == ["gray-world", *(f"default, {v}" for v in done[2].errors)]
+
+
+def test_strips_tell_methods_apart() -> None:
+    """The same graphs with and without them give other lights."""
+    model = load_model()
+    without = Model(replace(model.file, grid=model.grid.without_strips))
+    assert without.identity == model.identity
+    assert Trained(without, Rolls()).settings != Trained(model, Rolls()).settings
 
 
 def test_a_model_is_not_tested_on_cameras_it_was_trained_on(rendered: list[Sample], tmp_path: Path) -> None:

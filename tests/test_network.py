@@ -16,9 +16,11 @@ from c5.histogram import Geometry, histogram
 from c5.training.ccc import Located, Locator
 from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig, join_grids
 from c5.training.export import ExportError, check_export, export_model
+from c5.training.loop import estimate
 from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
 from c5.training.network import Emitted, Network, ProfileNetwork, TeamNetwork, Upsample, build_network
+from c5.training.samples import Samples
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 
@@ -91,6 +93,27 @@ def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: P
     same = locate(histograms[0], emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map, grid)
     assert angular_error(same.illuminant, located.illuminant[0].numpy()) < 1e-3
     np.testing.assert_allclose(same.heat_map, located.log_heat[0].exp().numpy(), atol=1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("team", [(SMALL,), (replace(SMALL, strips=3),), TEAMS[3]], ids=["one", "strips", "team"])
+@pytest.mark.parametrize("additional", [0, 3])
+def test_evaluation_estimates_what_the_file_does(
+    team: tuple[NetworkConfig, ...], additional: int, tmp_path: Path
+) -> None:
+    network = a_network(*team)
+    model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
+    histograms = some_histograms(16, 6, 3, model.grid.shape[0])
+    samples = Samples(histograms[:, None], np.ones((6, 3)), np.full(6, "A"))
+    rolls = np.stack([(np.arange(additional) + 1 + index) % 6 for index in range(6)]).astype(np.int64)
+    found = estimate(network, samples, rolls)
+    assert found.uncertainties is not None
+    for index, roll in enumerate(rolls):
+        one = model.estimate_histogram(histograms[index], model.calibrate_histograms(list(histograms[roll])))
+        assert angular_error(one.illuminant, found.illuminants[index]) < 0.02
+        assert one.uncertainty == pytest.approx(found.uncertainties[index], abs=0.02)
+    fewer = Samples(histograms[:, None, :1], samples.illuminants, samples.cameras)
+    with pytest.raises(ParameterError, match="samples need histograms of shape"):
+        estimate(network, fewer, rolls)
 
 
 @pytest.mark.parametrize("gain", [False, True])

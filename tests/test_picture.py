@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from c5 import LinearImage, WriteError
+from c5 import LinearImage, WriteError, load_model
 from c5.color import camera_to_srgb
 from c5.demo import VirtualCamera, render_photo
 from c5.demo.lights import LIGHTS
+from c5.explain import THUMBNAIL, draw_explanation
 from c5.files import write_file
-from c5.picture import Frame, develop, make_sheet, write_picture
+from c5.picture import MARGIN, Frame, develop, make_sheet, write_picture
 from c5.spectra import daylight
 
 
@@ -96,3 +97,9 @@ def test_files_can_be_read_by_whom_the_user_allows(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="cannot be written"):
         write_file(tmp_path / ("x" * 300), b"data")
     assert len(list(tmp_path.iterdir())) == 40
+
+
+def test_the_explanation_is_wide_enough_for_its_roll() -> None:
+    model, image = load_model(), LinearImage(np.random.default_rng(0).uniform(0.1, 0.9, (40, 60, 3)).astype(np.float32))
+    profile = model.calibrate([image])
+    assert draw_explanation(model, image, [image] * 12, profile).shape[1] >= 2 * MARGIN + 10 * (THUMBNAIL + 8) - 8

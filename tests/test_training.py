@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,11 @@ def test_damaged_and_foreign_checkpoints(few: Samples, tmp_path: Path) -> None:
     other = Trainer(dataclasses.replace(config, seed=5), few, CPU)
     with pytest.raises(ReadError, match="another configuration"):
         load_checkpoint(other, tmp_path)
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    described = json.loads(state["config"])
+    del described["network"]["strips"]  # as written before there were any
+    torch.save(state | {"config": json.dumps(described)}, tmp_path / "checkpoint.pt")
+    assert len(load_checkpoint(Trainer(config, few, CPU), tmp_path)) == 2
     (tmp_path / "checkpoint.pt").write_bytes(b"nonsense")
     with pytest.raises(ReadError, match="damaged"):
         load_checkpoint(Trainer(config, few, CPU), tmp_path)

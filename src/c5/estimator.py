@@ -183,8 +183,8 @@ class Model:
     def _check_histograms(self, histograms: Float32s, grid: Grid) -> None:
         if histograms.shape != grid.shape or histograms.dtype != np.float32:
             raise ParameterError(
-                f"histograms must be float32 of shape {grid.shape} for the model {self.name}, not {histograms.dtype} "
-                f"{histograms.shape}; make them with c5.histogram(image, model.grid)"
+                f"histograms must be float32 of shape {self.grid.shape} for the model {self.name}, not "
+                f"{histograms.dtype} {histograms.shape}; make them with c5.histogram(image, model.grid)"
             )
 
     def check_profile(self, profile: Profile) -> None:

@@ -57,7 +57,8 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         rows = [seen, [(title, note, panel) for title, _, panel in alike], emitted]
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
-    width = 2 * MARGIN + max(sum(p.width + SPACE for _, _, p in row) for row in (top, *rows)) - SPACE
+    widths = [sum(p.width + SPACE for _, _, p in row) - SPACE for row in (top, *rows)]
+    width = 2 * MARGIN + max(*widths, len(thumbnails) * (THUMBNAIL + 8) - 8)
     roll_top = MARGIN + 44 + LABEL + PANEL + SPACE
     maps_top = roll_top + (LABEL + 80 if thumbnails else 0)
     sheet = Image.new("RGB", (width, maps_top + len(rows) * (LABEL + PANEL + SPACE) + 14 + MARGIN), PAPER)

@@ -178,7 +178,7 @@ MOST_VIVID = 20
 
 
 def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, channels, n, n)."""
+    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, ...)."""
     masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
     masses /= masses.sum(axis=(1, 2), keepdims=True)
     spread = np.zeros(len(masses))

@@ -194,7 +194,8 @@ class Trained:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"model": self.model.identity} | self.rolls.settings
+        strips = self.model.grid.strips  # of which the graphs, and so the identity, know nothing
+        return {"model": self.model.identity} | ({"strips": strips} if strips > 1 else {}) | self.rolls.settings
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
         tested = {name for sample in task.test for name in all_names(sample.camera)}

@@ -45,7 +45,7 @@ class NetworkConfig:
     """Of a query, that weigh alike where the light is looked for; see `Grid`. Training does without."""
 
     def __post_init__(self) -> None:
-        grid = self.grid  # validates the bins, the geometry and the power
+        grid = self.grid  # validates the bins, the geometry, the power and the strips
         if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
         if grid.bins >> len(self.widths) < 2:

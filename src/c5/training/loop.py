@@ -215,6 +215,10 @@ def estimate(
 
     Queries are indices; default: every sample is one. With no additional images each query stands alone.
     """
+    if samples.histograms.shape[1:] != network.grid.shape:
+        raise ParameterError(
+            f"samples need histograms of shape {network.grid.shape}, not {samples.histograms.shape[1:]}"
+        )
     device = next(network.parameters()).device
     network.eval()
     locator = Locator(network.grid).to(device)

@@ -175,11 +175,11 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         return []
     try:
         state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
-        if json.loads(state["config"]) != trainer.config.to_json():
+        if TrainConfig.from_json(json.loads(state["config"])) != trainer.config:
             raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
         trainer.load_state(state)
         trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
         rows: list[dict[str, Any]] = json.loads(state["rows"])
         return rows
-    except (RuntimeError, KeyError, ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
+    except (RuntimeError, KeyError, TypeError, ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
         raise ReadError(f"{path}: damaged; remove it to start the run anew") from error
