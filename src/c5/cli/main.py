@@ -191,7 +191,7 @@ def train(
     recipe: Annotated[
         Recipe | None,
         typer.Option(
-            help="default: half an hour on a CPU; virtual: the bundled model's, best on a GPU; paper: its own."
+            help="default: half an hour on a CPU; virtual: the bundled model's, better, forty minutes; paper: its own."
         ),
     ] = None,
     epochs: Annotated[
