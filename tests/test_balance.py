@@ -534,7 +534,7 @@ def test_more_photographs_would_help(tmp_path: Path) -> None:
 def test_a_model_with_few_places_takes_few_of_the_set() -> None:
     model = Model(ModelFile("few", "separate", Grid(), 4, {"query": b"never run"}))
     shot = make_balance(as_illuminant([1, 1, 1])).shot
-    own = [_Seen(shot, np.zeros((2, 64, 64), np.float32))] * 9
+    own = [_Seen.of(shot, np.zeros((2, 64, 64), np.float32))] * 9
     profile = _Rolls(model, None, None, Order.VIVID, 20, read_photograph).profile("A", own, [])
     assert profile is not None
     assert profile.n_images == 3

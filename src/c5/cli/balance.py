@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import os
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from c5.catalog import Catalog
     from c5.color import Float32s
     from c5.estimator import Model, Profile
+    from c5.histogram import Grid
     from c5.raw import Photograph
 
 
@@ -170,7 +173,15 @@ def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
 
 class _Seen(NamedTuple):
     shot: Shot
-    histograms: Float32s
+    packed: bytes
+    """Its histograms, compressed, as most bins are empty: thousands must fit into memory."""
+
+    @classmethod
+    def of(cls, shot: Shot, histograms: Float32s) -> _Seen:
+        return cls(shot, zlib.compress(histograms.tobytes(), 1))
+
+    def histograms(self, grid: Grid) -> Float32s:
+        return np.frombuffer(zlib.decompress(self.packed), np.float32).reshape(grid.shape)
 
 
 @dataclass(frozen=True)
@@ -205,7 +216,7 @@ class _Rolls:
         some = self.model.choose(own, self.count)
         what = f"{name}: not in the catalogue; the roll is {len(some)} of these photographs"
         _say_roll(what, [one.shot.path for one in some])
-        return self.model.calibrate_histograms([one.histograms for one in some], camera)
+        return self.model.calibrate_histograms([one.histograms(self.model.grid) for one in some], camera)
 
 
 def _say_roll(what: str, used: list[Path]) -> None:
@@ -229,7 +240,7 @@ def _read(paths: list[Path], rolls: _Rolls, camera: str | None, sheet: bool, fai
         except OSError as error:
             return f"{path}: cannot be read: {error.strerror or error}"
         shot = replace(shot, camera=shot.camera or camera)
-        return _Seen(shot.with_thumbnail(photograph.image) if sheet else shot, counted)
+        return _Seen.of(shot.with_thumbnail(photograph.image) if sheet else shot, counted)
 
     seen: list[_Seen] = []
     with progress_bar() as progress:
@@ -247,10 +258,11 @@ def _estimate(seen: list[_Seen], rolls: _Rolls, failures: list[str]) -> list[Bal
         cameras.setdefault(one.shot.camera, []).append(one)
     profiles = {camera: rolls.profile(camera, own, failures) for camera, own in cameras.items()}
     balances = []
-    for shot, histograms in seen:
+    for one in seen:
+        shot = one.shot
         profile = profiles[shot.camera]
         try:
-            found = rolls.model.estimate_histogram(histograms, profile)
+            found = rolls.model.estimate_histogram(one.histograms(rolls.model.grid), profile)
         except C5Error as error:
             failures.append(_name(shot.path, str(error)))
             continue
