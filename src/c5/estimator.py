@@ -115,7 +115,7 @@ class Model:
     def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
         """The same from histograms on the model's grid, with or without its strips, as `c5.histogram` makes them."""
         for one in histograms:
-            self._check_histograms(one, self.grid if one.shape == self.grid.shape else self.grid.without_strips)
+            self._check_histograms(one, self.grid.shape, self.grid.without_strips.shape)
         if self.file.kind == "separate":
             features: tuple[NDArray[Any], ...] = ()
             if len(histograms) > self.takes(len(histograms)):
@@ -160,7 +160,7 @@ class Model:
 
     def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
         """The CCC model for one image: filters F (channels, n, n), bias B (n, n), gain G (n, n) or None."""
-        self._check_histograms(histograms, self.grid)
+        self._check_histograms(histograms, self.grid.shape)
         if profile is None:
             profile = self._no_roll
         else:
@@ -180,8 +180,8 @@ class Model:
         """(1, channels, bins, bins) of an image's histograms: what the network sees."""
         return histograms[None, : self.grid.channels]
 
-    def _check_histograms(self, histograms: Float32s, grid: Grid) -> None:
-        if histograms.shape != grid.shape or histograms.dtype != np.float32:
+    def _check_histograms(self, histograms: Float32s, *shapes: tuple[int, ...]) -> None:
+        if histograms.shape not in shapes or histograms.dtype != np.float32:
             raise ParameterError(
                 f"histograms must be float32 of shape {self.grid.shape} for the model {self.name}, not "
                 f"{histograms.dtype} {histograms.shape}; make them with c5.histogram(image, model.grid)"

@@ -30,31 +30,28 @@ NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
 
 def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImage], profile: Profile) -> Pixels:
     """The picture; `roll` is shown, `profile` is used."""
-    histograms = histogram(image, model.grid)
+    grid = model.grid
+    histograms = histogram(image, grid)
     filters, bias, gain = model.emit(histograms, profile)
-    estimate = locate(histograms, filters, bias, gain, model.grid)
+    estimate = locate(histograms, filters, bias, gain, grid)
     assert estimate.heat_map is not None  # a model always makes one
-    spot = _bin_of(estimate.uv, model.grid)
+    spot = _bin_of(estimate.uv, grid)
     gains = " ".join(f"{value:.2f}" for value in estimate.gains)
     top = [
         ("The image", "as the sensor sees it", fit(develop(image), PICTURE, PANEL)),
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
-        ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, model.grid), spot)),
+        ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, grid), spot)),
     ]
-    seen = _show_histograms("N", histograms[: model.grid.channels], model.grid)
-    emitted = [
-        (f"Filter F{i}", "" if i else "blue -, red +", _signed(one, model.grid)) for i, one in enumerate(filters)
-    ]
-    emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), model.grid), spot)))
+    powers = [POWERS.get(power, f"brightness to the power {power}") for power in grid.powers]
+    seen = _show_histograms("N", histograms[: grid.channels], grid, [*powers, ""])
+    emitted = [(f"Filter F{i}", "" if i else "blue -, red +", _signed(one, grid)) for i, one in enumerate(filters)]
+    emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), grid), spot)))
     if gain is not None:
-        emitted.append(("Gain G", "", _signed(gain, model.grid)))
-    rows = [seen + emitted]
-    if len(rows[0]) > 6:  # no wider than a page
-        rows = [seen, emitted]
-    if model.grid.strips > 1:
-        alike = _show_histograms("M", histograms[-model.grid.channels :], model.grid)
-        note = f"the same, {model.grid.strips} strips weighing alike"
-        rows = [seen, [(title, note, panel) for title, _, panel in alike], emitted]
+        emitted.append(("Gain G", "", _signed(gain, grid)))
+    rows = [seen + emitted] if len(seen + emitted) <= 6 else [seen, emitted]  # no wider than a page
+    if grid.strips > 1:
+        notes = [f"the same, {grid.strips} strips weighing alike"] * grid.channels
+        rows = [seen, _show_histograms("M", histograms[-grid.channels :], grid, notes), emitted]
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
     widths = [sum(p.width + SPACE for _, _, p in row) - SPACE for row in (top, *rows)]
@@ -82,20 +79,18 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         for index, (title, note, picture) in enumerate(maps):
             top_edge = maps_top + row * (LABEL + PANEL + SPACE)
             _place(sheet, draw, MARGIN + index * (PANEL + SPACE), top_edge, title, note, picture)
-    limit = f"{model.grid.limit:g}"
+    limit = f"{grid.limit:g}"
     axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{limit} to {limit}; histograms in their colors"
     draw.text((MARGIN, sheet.height - MARGIN - 14), axes, FAINT, ImageFont.load_default(13))
     return np.asarray(sheet)
 
 
-def _show_histograms(letter: str, histograms: Float32s, grid: Grid) -> list[tuple[str, str, Image.Image]]:
-    names = [(f"Pixel histogram {letter}{i}", _name_power(power)) for i, power in enumerate(grid.powers)]
-    names.append((f"Gradient histogram {letter}{len(names)}", ""))
-    return [(title, note, _glow(one, grid)) for (title, note), one in zip(names, histograms, strict=True)]
-
-
-def _name_power(power: int) -> str:
-    return POWERS.get(power, f"brightness to the power {power}")
+def _show_histograms(
+    letter: str, histograms: Float32s, grid: Grid, notes: list[str]
+) -> list[tuple[str, str, Image.Image]]:
+    kinds = [*["Pixel"] * len(grid.powers), "Gradient"]
+    titles = [f"{kind} histogram {letter}{index}" for index, kind in enumerate(kinds)]
+    return [(title, note, _glow(one, grid)) for title, note, one in zip(titles, notes, histograms, strict=True)]
 
 
 def _place(
