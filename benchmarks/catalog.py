@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 from timing import milliseconds, show
 
-from c5.catalog import Catalog, Order
-from c5.catalog.adding import insert
-from c5.catalog.database import connect, transaction
-from c5.catalog.photographs import GRID, Content, Version, pack
 from c5.demo import VirtualCamera, render_roll
-from c5.estimator import load_model
-from c5.histogram import histogram
+from c5.histograms import histogram
+from c5.model import load_model
+from c5.photos.catalog import Catalog, Order
+from c5.photos.catalog.adding import insert
+from c5.photos.catalog.database import connect, transaction
+from c5.photos.catalog.photographs import GRID, Content, Version, pack
 
 SHARES = {"Canon EOS R5": 0.6, "NIKON Z 8": 0.25, "SONY ILCE-7M4": 0.1, "FUJIFILM X-T5": 0.05}
 REPEATS = 30

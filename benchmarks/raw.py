@@ -12,7 +12,7 @@ from timing import milliseconds, show
 
 from c5.demo import LIGHTS, VirtualCamera, render_photo
 from c5.demo.dng import XTRANS, Layout, encode_dng
-from c5.raw import read_photograph
+from c5.io.raw import read_photograph
 
 SIZE = (4000, 6000)
 REPEATS = 15

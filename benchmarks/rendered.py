@@ -10,8 +10,8 @@ from timing import show
 from c5.classical import METHODS
 from c5.color import angular_error
 from c5.demo import VirtualCamera, render_roll
-from c5.estimator import load_model
 from c5.metrics import summarize
+from c5.model import load_model
 
 CAMERAS, PHOTOS = 12, 10
 

@@ -16,8 +16,8 @@ from timing import milliseconds, show
 
 from c5.color import Float64s
 from c5.demo import VirtualCamera, render_roll
-from c5.estimator import load_model
-from c5.histogram import Grid, histogram
+from c5.histograms import Grid, histogram
+from c5.model import load_model
 
 
 def as_written(weight: Float64s, near_v: Float64s, near_u: Float64s) -> Float64s:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from timing import show
 
-from c5.evaluation.rolls import draw_rolls
+from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig
 from c5.training.loop import Trainer, default_device, estimate
 from c5.training.samples import Samples

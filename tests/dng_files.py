@@ -18,7 +18,7 @@ from c5.demo import VirtualCamera
 from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, Tag, encode_dng, mosaic
 from c5.errors import C5Error
 from c5.image import LinearImage, shrink
-from c5.raw import read_photograph
+from c5.io.raw import read_photograph
 
 Numbers = NDArray[np.uint16]
 

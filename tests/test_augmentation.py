@@ -23,8 +23,8 @@ from c5.augmentation import Augmentation, CameraLights, Crop, MappedImage, Setti
 from c5.augmentation.draw import MOST_LOST, Groups, Material, rank_lights
 from c5.augmentation.lights import chromaticity, cluster, describe, fit_cubic
 from c5.augmentation.plot import plot_lights, show_images
-from c5.calibration import COLUMNS, Calibration, read_calibrations
 from c5.color import Float64s, angular_error, as_illuminant, gains, rgb_to_uv, white_balance
+from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
 from c5.datasets import Capture, Sample, read_samples, write_pack
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo
 from c5.errors import DataError, ParameterError
@@ -53,12 +53,12 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def calibrate(camera: VirtualCamera) -> Calibration:
-    return Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+def calibrate(camera: VirtualCamera) -> CameraMatrices:
+    return CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
 
 
 @cache
-def catalogue() -> dict[str, Calibration]:
+def catalogue() -> dict[str, CameraMatrices]:
     """Three cameras that photographs come from, and some known by their matrices alone."""
     known = {}
     for seed, name in enumerate(["Alpha", "Beta", "Gamma", "Canon-EOS-5D", "Canon-EOS-1D", "Delta"]):
@@ -69,10 +69,10 @@ def catalogue() -> dict[str, Calibration]:
 @cache
 def photographs(camera: str, capture: bool = False, ccm: bool = True) -> tuple[Sample, ...]:
     """Gray scenes with colored things in lights of all temperatures, a little off the curve."""
-    calibration, scatter = catalogue()[camera], rng(7)
+    matrices, scatter = catalogue()[camera], rng(7)
     samples = []
     for number, kelvin in enumerate(KELVINS):
-        light = as_illuminant(calibration.illuminant(kelvin) * np.exp(scatter.normal(0, 0.01, 3)))
+        light = as_illuminant(matrices.illuminant(kelvin) * np.exp(scatter.normal(0, 0.01, 3)))
         scene = textured(number)
         samples.append(
             Sample(
@@ -82,7 +82,7 @@ def photographs(camera: str, capture: bool = False, ccm: bool = True) -> tuple[S
                 dataset="studio",
                 name=f"studio/{camera}/{number:03d}",
                 scene=str(number),
-                ccm=calibration.ccm(5500) if ccm else None,
+                ccm=matrices.ccm(5500) if ccm else None,
                 capture=Capture(aperture=2 + number % 4, exposure=1 / (1 + number)) if capture else None,
             )
         )
@@ -98,7 +98,7 @@ METHODS = pytest.mark.parametrize("method", list(Augmentation))
 
 
 def make(method: Augmentation, count: int = 60, seed: int = 0, **options: object) -> list[Sample]:
-    return list(augment(studio(), method, count, rng(seed), calibrations=catalogue(), **options))  # type: ignore[arg-type]
+    return list(augment(studio(), method, count, rng(seed), matrices=catalogue(), **options))  # type: ignore[arg-type]
 
 
 def balanced_angles(image: LinearImage, light: Float64s, truth: LinearImage, true_light: Float64s) -> Float64s:
@@ -311,7 +311,7 @@ def test_sources_of_a_rare_temperature_are_not_rare_in_the_paper_s_method() -> N
     common, rare = photographs("Alpha")[20], photographs("Alpha")[2]
     many = [replace(common, name=f"studio/Alpha/again {i}") for i in range(50)]
     made = islice(
-        draw([rare, *many], Augmentation.PAPER, rng(), targets=photographs("Beta"), calibrations=catalogue()), 400
+        draw([rare, *many], Augmentation.PAPER, rng(), targets=photographs("Beta"), matrices=catalogue()), 400
     )
     assert 0.4 < np.mean([rare.name in sample.sources for sample in made]) < 0.6
 
@@ -332,7 +332,7 @@ def test_the_label_is_the_color_of_gray_in_the_image(method: Augmentation) -> No
         replace(sample, pixels=Array(np.full((8, 8, 3), 0.4, np.float32) * sample.illuminant.astype(np.float32)))
         for sample in studio()
     ]
-    for sample in augment(gray, method, 30, rng(), calibrations=catalogue()):
+    for sample in augment(gray, method, 30, rng(), matrices=catalogue()):
         image = sample.read()
         assert image.camera == sample.camera
         assert angular_error(image.rgb[image.counts], sample.illuminant).max() < 0.001
@@ -376,9 +376,7 @@ def test_samples_of_one_target_share_their_list_of_sources() -> None:
 
 def test_sources_and_targets_are_kept_apart() -> None:
     made = list(
-        augment(
-            photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), calibrations=catalogue()
-        )
+        augment(photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), matrices=catalogue())
     )
     assert {sample.camera for sample in made} == {"Beta"}
     assert all(sample.cameras == {"Alpha", "Beta"} for sample in made)
@@ -388,7 +386,7 @@ def test_sources_and_targets_are_kept_apart() -> None:
 
 
 def test_lights_follow_the_temperature_of_the_source() -> None:
-    calibrations = catalogue()
+    matrices = catalogue()
     for method in (Augmentation.PAPER, Augmentation.CATALOGUE):
         pairs = []
         pixels = {id(sample.pixels): sample for sample in studio()}
@@ -396,7 +394,7 @@ def test_lights_follow_the_temperature_of_the_source() -> None:
             assert isinstance(sample.pixels, MappedImage)
             source = pixels[id(sample.pixels.source)]
             pair = ((s.camera, s.illuminant) for s in (source, sample))
-            pairs.append([float(calibrations[camera].temperature(light).kelvin) for camera, light in pair])
+            pairs.append([float(matrices[camera].temperature(light).kelvin) for camera, light in pair])
         assert np.corrcoef(np.array(pairs).T)[0, 1] > 0.8
 
 
@@ -405,12 +403,12 @@ def test_an_excluded_camera_never_appears_under_any_name(method: Augmentation) -
     barred = [replace(sample, camera="Canon5D", cameras=frozenset({"Canon5D"})) for sample in photographs("Gamma")]
     samples = [*photographs("Alpha"), *photographs("Beta"), *barred]
     for exclude in ("Canon5D", "Canon-EOS-5D"):
-        drawn = draw(samples, method, rng(), calibrations=catalogue(), exclude=frozenset({exclude}))
+        drawn = draw(samples, method, rng(), matrices=catalogue(), exclude=frozenset({exclude}))
         for sample in islice(drawn, 300):
             assert sample.cameras.isdisjoint({"Canon5D", "Canon-EOS-5D"})
             assert not any("Gamma" in name for name in sample.sources)
     if method is Augmentation.CATALOGUE:
-        seen = {sample.camera for sample in islice(draw(samples, method, rng(), calibrations=catalogue()), 300)}
+        seen = {sample.camera for sample in islice(draw(samples, method, rng(), matrices=catalogue()), 300)}
         assert seen == set(catalogue())
 
 
@@ -418,7 +416,7 @@ def test_a_twin_with_the_matrices_of_an_excluded_camera_is_excluded_too() -> Non
     known = catalogue()
     twins = known | {"Twin": replace(known["Gamma"], name="Twin")}
     samples = [*photographs("Alpha"), *photographs("Beta")]
-    drawn = draw(samples, Augmentation.CATALOGUE, rng(), calibrations=twins, exclude=frozenset({"Gamma"}))
+    drawn = draw(samples, Augmentation.CATALOGUE, rng(), matrices=twins, exclude=frozenset({"Gamma"}))
     seen = {sample.camera for sample in islice(drawn, 300)}
     assert seen == set(known) - {"Gamma"}
 
@@ -433,7 +431,7 @@ def test_a_virtual_camera_at_the_end_of_its_line_is_that_camera() -> None:
     settings = Settings(beyond=0.0, spread_r=0, spread_g=0, images_per_camera=1)
     ccms = {name: catalogue()[name].ccm(5500) for name in ("Alpha", "Beta")}
     samples = [*photographs("Alpha"), *photographs("Beta")]
-    for sample in islice(draw(samples, Augmentation.VIRTUAL, rng(), calibrations=catalogue(), settings=settings), 600):
+    for sample in islice(draw(samples, Augmentation.VIRTUAL, rng(), matrices=catalogue(), settings=settings), 600):
         assert sample.ccm is not None
         first, second, t = (sample.camera.split()[i] for i in (2, 4, 5))
         expected = np.linalg.inv((1 - float(t)) * np.linalg.inv(ccms[first]) + float(t) * np.linalg.inv(ccms[second]))
@@ -491,7 +489,7 @@ def test_images_out_of_the_target_s_gamut_are_rejected() -> None:
         sources.append(replace(sample, pixels=Array(rgb * sample.illuminant.astype(np.float32))))
     targets = [replace(s, ccm=np.array([[1.4, -0.3, -0.1], [-0.2, 1.6, -0.4], [0, -0.4, 1.4]])) for s in sources]
     sources = [replace(s, ccm=np.eye(3) * 1.8 - 0.8 / 3) for s in sources]
-    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, calibrations=catalogue()))
+    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, matrices=catalogue()))
     for sample in made:
         assert sample.read().counts.mean() >= 1 - MOST_LOST
 
@@ -500,7 +498,7 @@ def test_what_is_missing_is_said_with_its_remedy() -> None:
     alpha = photographs("Alpha")
     stranger = [replace(s, camera="Box 1", cameras=frozenset({"Box 1"})) for s in alpha]
     with pytest.raises(DataError, match=r"Box 1: no matrices .*--matrices FILE"):
-        next(draw(stranger, Augmentation.PAPER, rng(), calibrations=catalogue()))
+        next(draw(stranger, Augmentation.PAPER, rng(), matrices=catalogue()))
     with pytest.raises(DataError, match=r"Alpha: no matrices .*--matrices FILE"):
         next(draw(alpha, Augmentation.PAPER, rng()))
     with pytest.raises(ParameterError, match="--matrices FILE"):
@@ -511,7 +509,7 @@ def test_what_is_missing_is_said_with_its_remedy() -> None:
     with pytest.raises(DataError, match="Alpha: the only target camera"):
         next(draw(alpha, Augmentation.VIRTUAL, rng()))
     with pytest.raises(DataError, match="Alpha: 5 photographs; 8 are needed"):
-        next(draw(alpha[:5], Augmentation.PAPER, rng(), calibrations=catalogue()))
+        next(draw(alpha[:5], Augmentation.PAPER, rng(), matrices=catalogue()))
     with pytest.raises(DataError, match="Alpha: no labels of this camera among the targets"):
         next(draw(alpha, Augmentation.CLUSTERING, rng(), targets=photographs("Beta")))
     with pytest.raises(DataError, match="Alpha: no other photograph"):
@@ -606,9 +604,9 @@ def test_plots_show_something(tmp_path: Path) -> None:
 
 def test_real_photographs_become_others(test_data: Path) -> None:
     samples = read_samples(test_data / "data" / "ffcc_sample")
-    known = read_calibrations(test_data / "data" / "camera_matrices.csv")
+    known = read_matrices(test_data / "data" / "camera_matrices.csv")
     for method in Augmentation:
-        for sample in augment(samples, method, 12, rng(), calibrations=known, exclude=frozenset({"SonyA57"})):
+        for sample in augment(samples, method, 12, rng(), matrices=known, exclude=frozenset({"SonyA57"})):
             image = sample.read()
             assert image.counts.mean() > 0.1
             assert image.rgb.max() <= 1

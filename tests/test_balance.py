@@ -24,7 +24,19 @@ from PIL import Image, ImageOps
 from typer.testing import CliRunner
 
 from c5 import C5Error, LinearImage, ParameterError, angular_error
-from c5.balance import (
+from c5.classical import gray_world
+from c5.cli import app
+from c5.cli.balance import _Rolls, _Seen
+from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
+from c5.colorimetry.matrices import CameraMatrices
+from c5.demo import VirtualCamera, render_roll
+from c5.demo.dng import Layout, encode_dng, write_dng
+from c5.histograms import Grid
+from c5.image import WORKING_PIXELS
+from c5.io.raw import Photograph, read_photograph
+from c5.model import Model
+from c5.model_file import ModelFile
+from c5.photos.balancing import (
     OUTPUTS,
     UNCERTAIN_DEG,
     Balance,
@@ -37,20 +49,8 @@ from c5.balance import (
     smooth,
     write_output,
 )
-from c5.calibration import Calibration
-from c5.catalog import Order
-from c5.classical import gray_world
-from c5.cli import app
-from c5.cli.balance import _Rolls, _Seen
-from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
-from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, encode_dng, write_dng
-from c5.estimator import Model
-from c5.histogram import Grid
-from c5.image import WORKING_PIXELS
-from c5.model_file import ModelFile
-from c5.picture import turn
-from c5.raw import Photograph, read_photograph
+from c5.photos.catalog import Order
+from c5.photos.picture import turn
 
 NOON = datetime(2026, 6, 1, 12)
 Roll = tuple[Path, dict[str, Float64s]]
@@ -58,7 +58,7 @@ Roll = tuple[Path, dict[str, Float64s]]
 
 @pytest.fixture(autouse=True)
 def _no_catalog_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("c5.catalog.default_path", lambda: tmp_path / "no catalog")
+    monkeypatch.setattr("c5.photos.catalog.default_path", lambda: tmp_path / "no catalog")
 
 
 def make_balance(
@@ -154,11 +154,11 @@ def test_little_is_kept_of_a_photograph() -> None:
 
 
 def test_a_light_that_no_temperature_has() -> None:
-    """What has a calibration but no temperature can still be shown and described."""
+    """What has a matrices but no temperature can still be shown and described."""
     camera = VirtualCamera.nikon_d5100()
-    calibration = Calibration("A", camera.color_matrix(2856), camera.color_matrix(6504))
+    matrices = CameraMatrices("A", camera.color_matrix(2856), camera.color_matrix(6504))
     odd = make_balance(as_illuminant([1e-3, 1e-3, 1]))
-    odd = replace(odd, shot=replace(odd.shot, calibration=calibration).with_thumbnail(LinearImage(textured(1))))
+    odd = replace(odd, shot=replace(odd.shot, matrices=matrices).with_thumbnail(LinearImage(textured(1))))
     assert describe(odd)["kelvin"] is describe(odd)["tint"] is None
     assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.shot, odd.illuminant))
     for kind in ("xmp", "pp3"):
@@ -326,9 +326,9 @@ def test_smoothed_first_then_the_fallback(roll: Roll, monkeypatch: pytest.Monkey
         assert code == 0, stderr
         return [json.loads(line) for line in stdout.splitlines()]
 
-    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", 1e3)
+    monkeypatch.setattr("c5.photos.balancing.UNCERTAIN_DEG", 1e3)
     assert {row["by"] for row in used("--fallback", "camera")} == {"smoothed"}
-    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", 0.0)
+    monkeypatch.setattr("c5.photos.balancing.UNCERTAIN_DEG", 0.0)
     for row in used("--fallback", "camera"):
         assert row["by"] == "camera"
         assert row["camera_angle_deg"] == pytest.approx(0, abs=1e-3)
@@ -340,7 +340,9 @@ def test_smoothed_first_then_the_fallback(roll: Roll, monkeypatch: pytest.Monkey
 def test_a_gray_patch_of_a_raw_file_is_gray_in_its_picture(
     pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("c5.balance.UNCERTAIN_DEG", -1.0)  # so that the camera's own setting is used, here the truth
+    monkeypatch.setattr(
+        "c5.photos.balancing.UNCERTAIN_DEG", -1.0
+    )  # so that the camera's own setting is used, here the truth
     camera, light = make_camera(), np.array([0.45, 1.0, 0.7])
     raw = numbers(3, 120, 180)
     for column, level in ((40, 0.2), (100, 0.6)):
@@ -481,7 +483,7 @@ def test_outputs_of_the_set_are_looked_at_before_the_work(tmp_path: Path, monkey
     assert f"c5: {out / 'balance.csv'}: is no file" in stderr
     assert f"c5: {missing}: " in stderr
     assert len((out / "balance.jsonl").read_text().splitlines()) == 3
-    monkeypatch.setattr("c5.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr("c5.io.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
     assert "sheet.jpg: exists already" in run("balance", *photos, "--sheet", "--out", out)[2]
 
 

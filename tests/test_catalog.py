@@ -25,16 +25,16 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from typer.testing import CliRunner
 
-from c5.catalog import Catalog, Order, default_path
-from c5.catalog.photographs import GRID, digest_file, pack, unpack
 from c5.cli.catalog import app
 from c5.errors import C5Error, DataError, ParameterError, ReadError, WriteError
-from c5.estimator import Model, load_model
-from c5.histogram import MOST_VIVID, Grid, histogram, vividness
+from c5.histograms import MOST_VIVID, Grid, histogram, vividness
 from c5.image import LinearImage
+from c5.io.raw import Photograph
+from c5.io.readers import read_image
+from c5.model import Model, load_model
 from c5.model_file import ModelFile
-from c5.raw import Photograph
-from c5.readers import read_image
+from c5.photos.catalog import Catalog, Order, default_path
+from c5.photos.catalog.photographs import GRID, digest_file, pack, unpack
 
 ticks = count(1)
 
@@ -319,7 +319,7 @@ def test_the_digest_sees_both_ends_the_middle_and_the_size(tmp_path: Path) -> No
 ADD = """
 import sys, time
 from pathlib import Path
-from c5.catalog import Catalog
+from c5.photos.catalog import Catalog
 from test_catalog import read_shot
 
 def read(path):
@@ -332,7 +332,7 @@ with Catalog.open(sys.argv[1]) as catalog:
 
 COMMAND = """
 import sys, time
-import c5.raw
+import c5.io.raw
 from c5.cli.catalog import app
 from test_catalog import read_shot
 
@@ -340,7 +340,7 @@ def read(path, **levels):
     time.sleep(0.1)
     return read_shot(path)
 
-c5.raw.read_photograph = read
+c5.io.raw.read_photograph = read
 app()
 """
 
@@ -512,10 +512,10 @@ class CountingModel(Model):
 
     def __init__(self, file: ModelFile) -> None:
         super().__init__(file)
-        self.calibrations = 0
+        self.matrices = 0
 
     def calibrate_histograms(self, histograms: Any, camera: str | None = None) -> Any:
-        self.calibrations += 1
+        self.matrices += 1
         return super().calibrate_histograms(histograms, camera)
 
 
@@ -527,14 +527,14 @@ def test_a_profile_is_made_once_for_each_roll(catalog: Catalog, photos: Path, mo
     assert first is not None
     profile, paths = first
     assert sorted(paths) == sorted(photos.iterdir())
-    assert (profile.camera, profile.n_images, counting.calibrations) == ("c", 8, 1)
+    assert (profile.camera, profile.n_images, counting.matrices) == ("c", 8, 1)
     expected = model.calibrate_histograms([histogram(read_image(path), model.grid) for path in paths])
     for kept, fresh in zip(profile.features, expected.features, strict=True):
         np.testing.assert_allclose(kept, fresh, atol=0.05)
 
     again = catalog.profile(counting, "c", rng=np.random.default_rng(5))  # the same roll in another order
     assert again is not None
-    assert counting.calibrations == 1
+    assert counting.matrices == 1
     assert again[0].n_images == 8
     for kept, fresh in zip(again[0].features, profile.features, strict=True):
         np.testing.assert_array_equal(kept, fresh)
@@ -544,9 +544,9 @@ def test_a_profile_is_made_once_for_each_roll(catalog: Catalog, photos: Path, mo
     catalog.add([photos], read=of_camera("c"))
     changed = catalog.profile(counting, "c")
     assert changed is not None
-    assert (counting.calibrations, changed[0].n_images) == (2, 9)
+    assert (counting.matrices, changed[0].n_images) == (2, 9)
     catalog.profile(counting, "c", 3, Order.RECENT)
-    assert counting.calibrations == 3
+    assert counting.matrices == 3
 
 
 def test_a_damaged_profile_is_made_again(catalog: Catalog, photos: Path, model: Model) -> None:
@@ -556,7 +556,7 @@ def test_a_damaged_profile_is_made_again(catalog: Catalog, photos: Path, model: 
     with closing(sqlite3.connect(catalog.path)) as connection, connection:
         connection.execute("UPDATE profile SET features = X'00'")
     assert catalog.profile(counting, "c") is not None
-    assert counting.calibrations == 2
+    assert counting.matrices == 2
 
 
 def test_a_catalogue_that_can_only_be_read_gives_profiles(
@@ -656,7 +656,7 @@ def test_a_bad_catalogue_is_one_line_with_a_remedy(tmp_path: Path, photos: Path)
 def test_a_catalogue_held_by_another_program_says_so(
     catalog: Catalog, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("c5.catalog.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("c5.photos.catalog.database.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(catalog.path)) as other, Catalog.open(catalog.path) as second:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DataError, match="another program is writing"):

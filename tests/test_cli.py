@@ -16,7 +16,7 @@ from laws import textured
 from PIL import Image
 
 from c5.classical import METHODS
-from c5.raw import read_photograph
+from c5.io.raw import read_photograph
 
 
 def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

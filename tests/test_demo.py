@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from c5.color import Float64s, angular_error, rgb_to_uv
+from c5.colorimetry.spectra import black_body, daylight, read_spectra, xyz
 from c5.demo import LIGHTS, SCENE_LIGHTS, SCENES, Photo, VirtualCamera, render_photo, render_roll
 from c5.demo.canvas import Canvas, tile
 from c5.errors import ParameterError
-from c5.spectra import black_body, daylight, read_spectra, xyz
 
 SMALL = (64, 96)
 

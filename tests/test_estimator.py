@@ -15,7 +15,7 @@ from c5 import ImageError, LinearImage, ParameterError, Profile, ProfileError, a
 from c5.classical import gray_world
 from c5.datasets import read_samples
 from c5.demo import Photo, VirtualCamera, render_roll
-from c5.estimator import Model
+from c5.model import Model
 from c5.model_file import write_model
 
 

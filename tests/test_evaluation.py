@@ -22,7 +22,6 @@ from c5.augmentation import Augmentation
 from c5.cli import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
-from c5.estimator import Model
 from c5.evaluation import report
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
@@ -38,10 +37,11 @@ from c5.evaluation.protocols import (
 )
 from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
-from c5.evaluation.rolls import Selection, select_rolls
 from c5.evaluation.run import evaluate
-from c5.histogram import MOST_VIVID, vividness
+from c5.histograms import MOST_VIVID, vividness
 from c5.metrics import summarize
+from c5.model import Model
+from c5.rolls import Selection, select_rolls
 from c5.training.config import NetworkConfig, TrainConfig
 from c5.training.extra import Extra
 from c5.training.ffcc import wrapped_histograms

@@ -10,7 +10,7 @@ from laws import seeds, textured
 
 from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histogram, read_image
 from c5.color import rgb_to_uv
-from c5.histogram import _erode
+from c5.histograms import _erode
 
 BINS = [16, 32, 64, 128]
 

@@ -13,15 +13,17 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "files", "parallel"},
-    {"spectra"},
+    {"color", "parallel"},
+    {"colorimetry"},
     {"image"},
-    {"histogram", "readers", "classical", "picture", "metrics", "calibration"},
-    {"raw", "temperature"},
+    {"histograms", "classical", "metrics"},
+    {"io", "rolls"},
     {"ccc", "model_file", "demo", "datasets"},
-    {"estimator", "augmentation", "sidecars"},
-    {"explain", "evaluation", "catalog"},
-    {"training", "balance"},
+    {"model"},
+    {"photos"},
+    {"augmentation"},
+    {"evaluation"},
+    {"training"},
     {"cli"},
 ]
 """A module may import what stands above it, and what is in its own subpackage."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from c5 import Grid, ModelFileError, ParameterError, load_model
-from c5.estimator import Model
+from c5.model import Model
 from c5.model_file import VERSION, ModelFile, read_model, write_model
 
 A_MODEL = ModelFile(

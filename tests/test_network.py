@@ -11,8 +11,8 @@ import torch
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate
 from c5.color import rgb_to_uv
-from c5.estimator import Model, load_model
-from c5.histogram import Geometry, histogram
+from c5.histograms import Geometry, histogram
+from c5.model import Model, load_model
 from c5.training.ccc import Located, Locator
 from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig, join_grids
 from c5.training.export import ExportError, check_export, export_model

@@ -10,12 +10,12 @@ from PIL import Image
 
 from c5 import LinearImage, WriteError, load_model
 from c5.color import camera_to_srgb
+from c5.colorimetry.spectra import daylight
 from c5.demo import VirtualCamera, render_photo
 from c5.demo.lights import LIGHTS
-from c5.explain import THUMBNAIL, draw_explanation
-from c5.files import write_file
-from c5.picture import MARGIN, Frame, develop, make_sheet, write_picture
-from c5.spectra import daylight
+from c5.io.files import write_file
+from c5.photos.explain import THUMBNAIL, draw_explanation
+from c5.photos.picture import MARGIN, Frame, develop, make_sheet, write_picture
 
 
 def test_a_gray_card_comes_out_gray() -> None:
@@ -76,7 +76,7 @@ def test_files_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def broken(source: str, target: str) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("c5.files.os.replace", broken)
+    monkeypatch.setattr("c5.io.files.os.replace", broken)
     with pytest.raises(WriteError, match="Input/output"):
         write_file(path, b"three")
     assert path.read_bytes() == b"two"

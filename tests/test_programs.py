@@ -20,13 +20,13 @@ import pytest
 import tifffile
 from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
 
-from c5.calibration import Calibration
 from c5.color import Float64s, gains
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.spectra import black_body, daylight, read_spectra
+from c5.colorimetry.temperature import dng_temperature, rawtherapee_temperature
 from c5.demo import VirtualCamera
 from c5.demo.dng import Layout, encode_dng
-from c5.sidecars import adobe, darktable, dng, rawtherapee
-from c5.spectra import black_body, daylight, read_spectra
-from c5.temperature import dng_temperature, rawtherapee_temperature
+from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
 
 SIZE = 320
 
@@ -45,7 +45,7 @@ class Shot:
     """A raw file of colored patches at the left and gray at the right, and the truth about it."""
 
     path: Path
-    calibration: Calibration
+    matrices: CameraMatrices
     illuminant: Float64s
 
 
@@ -58,8 +58,8 @@ def take(folder: Path, seed: int, light: Float64s) -> Shot:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{camera.name}.dng"
     path.write_bytes(encode_dng(camera.expose(scene, rng), camera, Layout()))
-    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    return Shot(path, calibration, camera.illuminant(light))
+    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    return Shot(path, matrices, camera.illuminant(light))
 
 
 def run(home: Path, *arguments: str | Path) -> str:
@@ -159,7 +159,7 @@ def test_exiftool_finds_no_new_damage_in_a_rendered_dng(tmp_path: Path) -> None:
 def test_rawtherapee_makes_gray_gray(tmp_path: Path, light: str) -> None:
     shot = take(tmp_path, len(light), LIGHTS[light]())
     assert off_gray(develop_rawtherapee(shot, tmp_path)) > 0.1
-    balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
+    balance = rawtherapee_temperature(shot.illuminant, shot.matrices)
     rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.set_white_balance(None, *balance))
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005
 
@@ -172,7 +172,7 @@ def test_rawtherapee_makes_gray_gray_with_a_sidecar_of_its_own(tmp_path: Path) -
     (written,) = tmp_path.glob("own*.pp3")
     existing = written.read_bytes()
     assert existing.count(b"\n[") > 30
-    balance = rawtherapee_temperature(shot.illuminant, shot.calibration)
+    balance = rawtherapee_temperature(shot.illuminant, shot.matrices)
     made = rawtherapee.set_white_balance(existing, *balance)
     rawtherapee.path_beside(shot.path).write_bytes(made)
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.02
@@ -239,7 +239,7 @@ def test_a_replaced_neutral_makes_gray_gray_in_both(tmp_path: Path, light: str) 
 
 def test_the_temperatures_for_adobe_are_in_its_range() -> None:
     camera = VirtualCamera.random(np.random.default_rng(5))
-    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
     for light in LIGHTS.values():
-        kelvin, tint = dng_temperature(camera.illuminant(light()), calibration)
+        kelvin, tint = dng_temperature(camera.illuminant(light()), matrices)
         adobe.set_white_balance(None, round(kelvin), round(tint))

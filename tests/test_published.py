@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from c5 import ReadError, angular_error
-from c5.estimator import Model
+from c5.model import Model
 from c5.model_file import read_model
 from c5.training.export import export_model
 from c5.training.published import read_published

@@ -20,12 +20,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from c5.color import Float64s, angular_error
+from c5.colorimetry.spectra import daylight
 from c5.demo import LIGHTS, VirtualCamera, render_photo
 from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, mosaic, write_dng
 from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import shrink
-from c5.raw import RAW_SUFFIXES, Photograph, read_photograph
-from c5.spectra import daylight
+from c5.io.raw import RAW_SUFFIXES, Photograph, read_photograph
 
 BAYER = ["RGGB", "BGGR", "GRBG", "GBRG"]
 
@@ -242,27 +242,27 @@ def test_what_the_camera_wrote(tmp_path: Path) -> None:
     assert photograph.as_shot is not None
     assert angular_error(photograph.as_shot, shot.illuminant(daylight(5500))) < 0.01
     assert np.linalg.norm(photograph.as_shot) == pytest.approx(1)
-    assert photograph.calibration is not None
-    assert photograph.calibration.name == "Virtual 1234"
-    assert (photograph.calibration.kelvin_a, photograph.calibration.kelvin_d65) == (2856, 6504)
-    np.testing.assert_allclose(photograph.calibration.matrix_a, shot.color_matrix(2856), atol=1e-6)
-    np.testing.assert_allclose(photograph.calibration.matrix_d65, shot.color_matrix(6504), atol=1e-6)
+    assert photograph.matrices is not None
+    assert photograph.matrices.name == "Virtual 1234"
+    assert (photograph.matrices.kelvin_a, photograph.matrices.kelvin_d65) == (2856, 6504)
+    np.testing.assert_allclose(photograph.matrices.matrix_a, shot.color_matrix(2856), atol=1e-6)
+    np.testing.assert_allclose(photograph.matrices.matrix_d65, shot.color_matrix(6504), atol=1e-6)
 
 
 def test_one_matrix_is_both(tmp_path: Path) -> None:
-    calibration = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), camera(), Layout(matrices=1))).calibration
-    assert calibration is not None
-    np.testing.assert_allclose(calibration.matrix_a, camera().color_matrix(6504), atol=1e-6)
-    np.testing.assert_array_equal(calibration.matrix_a, calibration.matrix_d65)
+    matrices = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), camera(), Layout(matrices=1))).matrices
+    assert matrices is not None
+    np.testing.assert_allclose(matrices.matrix_a, camera().color_matrix(6504), atol=1e-6)
+    np.testing.assert_array_equal(matrices.matrix_a, matrices.matrix_d65)
 
 
 def test_the_matrices_of_a_file_come_before_those_that_libraw_knows(tmp_path: Path) -> None:
     known = VirtualCamera.nikon_d5100()
-    calibration = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), known, Layout())).calibration
-    assert calibration is not None
-    np.testing.assert_allclose(calibration.matrix_d65, known.color_matrix(6504), atol=1e-6)
+    matrices = read(tmp_path / "a.dng", encode_dng(numbers(1, 60, 80), known, Layout())).matrices
+    assert matrices is not None
+    np.testing.assert_allclose(matrices.matrix_d65, known.color_matrix(6504), atol=1e-6)
     names = {271: (ASCII, ("NIKON CORPORATION",)), 272: (ASCII, ("NIKON D5100",))}
-    table = read(tmp_path / "a.dng", tagged_dng(numbers(1, 60, 80)[..., 0], names)).calibration
+    table = read(tmp_path / "a.dng", tagged_dng(numbers(1, 60, 80)[..., 0], names)).matrices
     assert table is not None
     assert table.name == "Nikon D5100"
     assert table.matrix_d65[0, 0] == pytest.approx(0.8198)
@@ -283,12 +283,10 @@ def matrix_tags(warm: int, cold: int) -> dict[int, tuple[int, tuple[int, ...]]]:
 
 def test_matrices_are_ordered_by_their_lights_and_scaled_by_the_analog_balance(tmp_path: Path) -> None:
     data = tagged_dng(numbers(1, 60, 80)[..., 0], matrix_tags(warm=24, cold=23))
-    calibration = read(tmp_path / "a.dng", data).calibration
-    assert calibration is not None
-    assert (calibration.kelvin_a, calibration.kelvin_d65) == (3200, 5000)
-    np.testing.assert_allclose(
-        calibration.matrix_a / camera().color_matrix(2856), [[2] * 3, [1] * 3, [1] * 3], rtol=0.01
-    )
+    matrices = read(tmp_path / "a.dng", data).matrices
+    assert matrices is not None
+    assert (matrices.kelvin_a, matrices.kelvin_d65) == (3200, 5000)
+    np.testing.assert_allclose(matrices.matrix_a / camera().color_matrix(2856), [[2] * 3, [1] * 3, [1] * 3], rtol=0.01)
 
 
 def test_a_white_balance_given_as_a_chromaticity(tmp_path: Path) -> None:
@@ -303,7 +301,7 @@ def test_a_file_that_says_nothing(tmp_path: Path) -> None:
     assert photograph.image.camera is None
     assert photograph.time is None
     assert photograph.as_shot is None
-    assert photograph.calibration is None
+    assert photograph.matrices is None
     assert photograph.orientation == 1
 
 
@@ -369,7 +367,7 @@ def test_a_linear_tiff_is_read_as_one_whatever_its_name(tmp_path: Path, name: st
     photograph = read_photograph(tmp_path / name)
     np.testing.assert_array_equal(np.rint(photograph.image.rgb * 65535).astype(np.uint16), pixels)
     assert photograph.size == (40, 60)
-    assert photograph.calibration is None
+    assert photograph.matrices is None
     assert photograph.as_shot is None
     assert photograph.time is None
 

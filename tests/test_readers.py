@@ -12,7 +12,7 @@ from laws import textured
 from PIL import Image
 
 from c5 import ImageError, NotLinearError, ReadError, read_image
-from c5.readers import MAX_PIXELS
+from c5.io.readers import MAX_PIXELS
 
 PIXELS = (textured(7, 20, 31) * 65535).astype(np.uint16)
 

@@ -23,7 +23,7 @@ from c5.color import as_illuminant, gains
 from c5.demo import VirtualCamera
 from c5.demo.dng import Layout, encode_dng
 from c5.errors import C5Error, ParameterError, ReadError
-from c5.sidecars import adobe, darktable, dng, rawtherapee
+from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
 
 CRS = "{http://ns.adobe.com/camera-raw-settings/1.0/}"
 DT = "{http://darktable.sf.net/}"

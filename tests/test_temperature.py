@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds
 
-from c5.calibration import Calibration
 from c5.color import angular_error
-from c5.demo import VirtualCamera
-from c5.errors import C5Error, ParameterError
-from c5.spectra import black_body, daylight, xyz
-from c5.temperature import (
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.spectra import black_body, daylight, xyz
+from c5.colorimetry.temperature import (
     _RT_BLACK_BODY,
     _RT_DAYLIGHT,
     dng_neutral,
@@ -25,16 +23,18 @@ from c5.temperature import (
     xy_to_neutral,
     xy_to_temperature,
 )
+from c5.demo import VirtualCamera
+from c5.errors import C5Error, ParameterError
 
 kelvins = st.floats(2000, 25000)
 tints = st.floats(-150, 150)
 
 
-def calibrated(camera: VirtualCamera) -> Calibration:
-    return Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+def calibrated(camera: VirtualCamera) -> CameraMatrices:
+    return CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
 
 
-def random_calibration(seed: int) -> Calibration:
+def random_calibration(seed: int) -> CameraMatrices:
     return calibrated(VirtualCamera.random(np.random.default_rng(seed % 50)))
 
 
@@ -105,22 +105,22 @@ def test_the_ends_of_the_lines_are_named() -> None:
 
 @given(seed=seeds, kelvin=st.floats(2500, 20000), tint=st.floats(-40, 60))
 def test_neutrals_are_found_again_through_the_matrices(seed: int, kelvin: float, tint: float) -> None:
-    calibration = random_calibration(seed)
-    neutral = dng_neutral(kelvin, tint, calibration)
+    matrices = random_calibration(seed)
+    neutral = dng_neutral(kelvin, tint, matrices)
     assert np.linalg.norm(neutral) == pytest.approx(1)
-    found = dng_temperature(3.7 * neutral, calibration)
+    found = dng_temperature(3.7 * neutral, matrices)
     assert found.kelvin == pytest.approx(kelvin, rel=1e-3)
     assert found.tint == pytest.approx(tint, abs=0.1)
-    assert angular_error(dng_neutral(*found, calibration), neutral) < 2e-3
-    np.testing.assert_allclose(xy_to_neutral(neutral_to_xy(neutral, calibration), calibration), neutral, rtol=1e-7)
+    assert angular_error(dng_neutral(*found, matrices), neutral) < 2e-3
+    np.testing.assert_allclose(xy_to_neutral(neutral_to_xy(neutral, matrices), matrices), neutral, rtol=1e-7)
 
 
 @given(seed=seeds)
 def test_at_the_lights_of_calibration_the_temperature_is_theirs(seed: int) -> None:
     camera = VirtualCamera.random(np.random.default_rng(seed % 50))
-    calibration = calibrated(camera)
-    warm = dng_temperature(camera.illuminant(black_body(2856)), calibration)
-    cold = dng_temperature(camera.illuminant(daylight(6504)), calibration)
+    matrices = calibrated(camera)
+    warm = dng_temperature(camera.illuminant(black_body(2856)), matrices)
+    cold = dng_temperature(camera.illuminant(daylight(6504)), matrices)
     np.testing.assert_allclose(warm.kelvin, 2856, atol=3)
     np.testing.assert_allclose(warm.tint, 0, atol=0.5)
     np.testing.assert_allclose(cold.kelvin, 6504, atol=3)
@@ -137,19 +137,19 @@ def test_between_the_lights_of_calibration_it_is_near() -> None:
 
 @given(seed=seeds, kelvin=st.integers(2200, 40000), green=st.floats(0.7, 1.5))
 def test_rawtherapee_has_numbers_for_every_light(seed: int, kelvin: int, green: float) -> None:
-    calibration = random_calibration(seed)
-    neutral = rawtherapee_neutral(kelvin, green, calibration)
-    found = rawtherapee_temperature(neutral, calibration)
-    assert rawtherapee_neutral(*found, calibration) / neutral == pytest.approx(np.ones(3), rel=1e-3)
+    matrices = random_calibration(seed)
+    neutral = rawtherapee_neutral(kelvin, green, matrices)
+    found = rawtherapee_temperature(neutral, matrices)
+    assert rawtherapee_neutral(*found, matrices) / neutral == pytest.approx(np.ones(3), rel=1e-3)
     if kelvin < 3700 or kelvin > 4300:  # black bodies and daylight overlap between
         assert found.kelvin == kelvin
         assert found.green == pytest.approx(green, rel=1e-3)
 
 
 def test_more_green_in_rawtherapee_takes_more_green_out() -> None:
-    calibration = random_calibration(1)
+    matrices = random_calibration(1)
     # Green divides the green of the light, so that less of it is left to be taken out of the picture.
-    plain, more = rawtherapee_neutral(5000, 1.0, calibration), rawtherapee_neutral(5000, 1.2, calibration)
+    plain, more = rawtherapee_neutral(5000, 1.0, matrices), rawtherapee_neutral(5000, 1.2, matrices)
     assert more[1] / more[0] < plain[1] / plain[0]
 
 
@@ -173,25 +173,25 @@ def test_the_sums_of_rawtherapee_are_those_of_an_observer_without_560_nm() -> No
 
 @given(rgb=st.tuples(*[st.floats(1e-4, 1)] * 3), seed=seeds)
 def test_any_illuminant_has_numbers_or_an_error_that_says_why(rgb: tuple[float, float, float], seed: int) -> None:
-    calibration = random_calibration(seed)
+    matrices = random_calibration(seed)
     refused = []
     for ask in (dng_temperature, rawtherapee_temperature):
         try:
-            assert np.isfinite(ask(rgb, calibration)).all()
+            assert np.isfinite(ask(rgb, matrices)).all()
         except C5Error as error:
             refused.append(str(error))
     assert all("\n" not in message for message in refused)
 
 
 def test_impossible_lights_are_refused() -> None:
-    calibration = random_calibration(0)
+    matrices = random_calibration(0)
     with pytest.raises(ParameterError, match="no light gives this illuminant"):
-        dng_temperature((0.01, 0.01, 1), calibration)
+        dng_temperature((0.01, 0.01, 1), matrices)
     with pytest.raises(ParameterError, match="negative channel"):
-        xy_to_neutral((0.70, 0.50), calibration)
+        xy_to_neutral((0.70, 0.50), matrices)
     with pytest.raises(ParameterError, match="below 1500 or above 60000 K"):
-        rawtherapee_temperature((0.05, 0.05, 1), calibration)
+        rawtherapee_temperature((0.05, 0.05, 1), matrices)
     with pytest.raises(ParameterError, match="1500 to 60000 K"):
-        rawtherapee_neutral(1000, 1, calibration)
+        rawtherapee_neutral(1000, 1, matrices)
     with pytest.raises(ParameterError, match="illuminant"):
-        dng_temperature((0, 1, 1), calibration)
+        dng_temperature((0, 1, 1), matrices)

@@ -11,7 +11,7 @@ import torch
 from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
 from c5.classical import shades_of_gray
 from c5.demo import VirtualCamera, render_roll
-from c5.evaluation.rolls import draw_rolls
+from c5.rolls import draw_rolls
 from c5.training import loop
 from c5.training.batches import StoredBatches
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(few: Samples, tmp_path: Path, mo
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("c5.files.os.fsync", full)
+    monkeypatch.setattr("c5.io.files.os.fsync", full)
     with pytest.raises(WriteError, match="No space left"):
         next(steps)
     assert (tmp_path / "checkpoint.pt").read_bytes() == good

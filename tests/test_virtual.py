@@ -15,7 +15,7 @@ from c5.augmentation import map_image
 from c5.color import Float64s, angular_error
 from c5.demo import VirtualCamera, render_roll
 from c5.errors import ParameterError
-from c5.histogram import Grid, histogram
+from c5.histograms import Grid, histogram
 from c5.image import LinearImage
 from c5.training.config import NetworkConfig, TrainConfig, Virtual
 from c5.training.loop import Trainer

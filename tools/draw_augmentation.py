@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from c5.augmentation import map_image
-from c5.calibration import Calibration
 from c5.color import angular_error, white_balance
+from c5.colorimetry.matrices import CameraMatrices
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo
 from c5.demo.photo import Photo
 from c5.image import LinearImage
-from c5.picture import Frame, develop, make_sheet, write_picture
+from c5.photos.picture import Frame, develop, make_sheet, write_picture
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "augmentation-pictures.jpg"
 HEADINGS = ["photograph of one camera", "mapped to another", "what the other really sees"]
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def find_ccm(camera: VirtualCamera, photo: Photo) -> np.ndarray:
-    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    return calibration.ccm(float(calibration.temperature(photo.illuminant).kelvin))
+    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    return matrices.ccm(float(matrices.temperature(photo.illuminant).kelvin))
 
 
 def measure_miss(image: LinearImage, truth: Photo) -> float:

@@ -13,11 +13,11 @@ from c5.errors import (
     ReadError,
     WriteError,
 )
-from c5.estimator import Model, Profile, load_model
-from c5.histogram import Geometry, Grid, histogram
+from c5.histograms import Geometry, Grid, histogram
 from c5.image import LinearImage
-from c5.raw import Photograph, read_photograph
-from c5.readers import read_image
+from c5.io.raw import Photograph, read_photograph
+from c5.io.readers import read_image
+from c5.model import Model, Profile, load_model
 
 __all__ = [
     "C5Error",

@@ -13,7 +13,7 @@ import numpy as np
 
 from c5.color import Float32s, Float64s, gains, rgb_to_uv, uv_to_rgb
 from c5.errors import ParameterError
-from c5.histogram import Geometry, Grid
+from c5.histograms import Geometry, Grid
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from c5.errors import ModelFileError, ParameterError
-from c5.files import write_file
-from c5.histogram import Geometry, Grid
+from c5.histograms import Geometry, Grid
+from c5.io.files import write_file
 
 FORMAT = "c5-model"
 VERSION = 3

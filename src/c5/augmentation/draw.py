@@ -17,9 +17,10 @@ import numpy as np
 
 from c5.augmentation.lights import CameraLights, chromaticity, cluster, describe
 from c5.augmentation.mapping import Crop, MappedImage
-from c5.calibration import COOLEST, HOTTEST, Calibration, all_names, full_name, match_name
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.colorimetry.matrices import COOLEST, HOTTEST, CameraMatrices
 from c5.datasets import Sample
+from c5.datasets.facts import all_names, full_name, match_name
 from c5.errors import DataError, ParameterError
 from c5.image import LinearImage, shrink
 
@@ -75,7 +76,7 @@ class Settings:
     beyond: float = 0.2
     """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
     jitter_mired: float = 15.0
-    """Standard deviation of the light's temperature about the source's on a camera of the calibrations."""
+    """Standard deviation of the light's temperature about the source's on a camera of the matrices."""
     images_per_camera: int = 20
     """Made for one virtual camera or one of `CATALOGUE` before the next is drawn: a roll needs several."""
 
@@ -98,7 +99,7 @@ def augment(
     rng: np.random.Generator,
     *,
     targets: Sequence[Sample] | None = None,
-    calibrations: Mapping[str, Calibration] | None = None,
+    matrices: Mapping[str, CameraMatrices] | None = None,
     exclude: frozenset[str] = frozenset(),
     settings: Settings = DEFAULTS,
     dataset: str = "augmented",
@@ -106,7 +107,7 @@ def augment(
     """Made images, as many as asked for: `draw`, less those that a look at their pixels rejects."""
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
-    material = Material.gather(samples, samples if targets is None else targets, calibrations or {}, exclude, settings)
+    material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude, settings)
     for number, made in enumerate(islice(_reject_images(_make(material, method, rng)), count)):
         yield replace(made.sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
 
@@ -117,7 +118,7 @@ def draw(
     rng: np.random.Generator,
     *,
     targets: Sequence[Sample] | None = None,
-    calibrations: Mapping[str, Calibration] | None = None,
+    matrices: Mapping[str, CameraMatrices] | None = None,
     exclude: frozenset[str] = frozenset(),
     settings: Settings = DEFAULTS,
 ) -> Iterator[Sample]:
@@ -126,7 +127,7 @@ def draw(
     `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
     same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing.
     """
-    material = Material.gather(samples, samples if targets is None else targets, calibrations or {}, exclude, settings)
+    material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude, settings)
     for made in _make(material, method, rng):
         yield made.sample
 
@@ -148,8 +149,8 @@ class Proposal(NamedTuple):
     """From lights that are known."""
 
 
-def _matrices(calibration: Calibration) -> bytes:
-    return calibration.matrix_a.tobytes() + calibration.matrix_d65.tobytes()
+def _content(matrices: CameraMatrices) -> bytes:
+    return matrices.matrix_a.tobytes() + matrices.matrix_d65.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class Material:
 
     sources: list[Sample]
     targets: list[Sample]
-    calibrations: Mapping[str, Calibration]
+    matrices: Mapping[str, CameraMatrices]
     settings: Settings
     temperatures: dict[str, float] = field(default_factory=dict)
 
@@ -167,7 +168,7 @@ class Material:
         cls,
         sources: Sequence[Sample],
         targets: Sequence[Sample],
-        calibrations: Mapping[str, Calibration],
+        matrices: Mapping[str, CameraMatrices],
         exclude: frozenset[str],
         settings: Settings,
     ) -> Material:
@@ -180,20 +181,20 @@ class Material:
                 raise ParameterError("no photograph is left to augment; give others, or exclude fewer cameras")
             return kept
 
-        hidden = {_matrices(each) for name, each in calibrations.items() if full_name(name) in barred}
-        known = {name: each for name, each in calibrations.items() if _matrices(each) not in hidden}
+        hidden = {_content(each) for name, each in matrices.items() if full_name(name) in barred}
+        known = {name: each for name, each in matrices.items() if _content(each) not in hidden}
         return cls(allowed(sources), allowed(targets), known, settings)
 
     def is_calibrated(self, sample: Sample) -> bool:
-        return match_name(sample.camera, self.calibrations) is not None
+        return match_name(sample.camera, self.matrices) is not None
 
-    def find_calibration(self, sample: Sample) -> Calibration:
-        name = match_name(sample.camera, self.calibrations)
+    def find_calibration(self, sample: Sample) -> CameraMatrices:
+        name = match_name(sample.camera, self.matrices)
         if name is None:
             raise DataError(
                 f"{sample.camera}: no matrices of this camera are known; give a file of them: --matrices FILE"
             )
-        return self.calibrations[name]
+        return self.matrices[name]
 
     def measure_temperatures(self, samples: Sequence[Sample]) -> Float64s:
         """(n,) in kelvin."""
@@ -210,7 +211,7 @@ class Material:
     def find_ccm(self, sample: Sample) -> Float64s:
         """White-balanced camera RGB to linear sRGB: the photograph's own matrix if all have one.
 
-        Otherwise that of the camera's calibration at the photograph's temperature, so that both ends of a mapping come
+        Otherwise that of the camera's matrices at the photograph's temperature, so that both ends of a mapping come
         from the same kind of matrix wherever that is possible.
         """
         if sample.ccm is not None and (self.has_own_ccms or not self.is_calibrated(sample)):
@@ -361,7 +362,7 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
     How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `neighbours` of
     about the same temperature.
     """
-    settings, names = material.settings, list(material.calibrations)
+    settings, names = material.settings, list(material.matrices)
     if not names:
         raise ParameterError("no matrices of cameras to draw from; give some: --matrices FILE")
     temperatures = material.measure_temperatures(material.sources)
@@ -380,7 +381,7 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
 
     for number in count_up():
         if number % settings.images_per_camera == 0:
-            calibration = material.calibrations[names[rng.integers(len(names))]]
+            matrices = material.matrices[names[rng.integers(len(names))]]
         index = groups.draw(rng)
         source = material.sources[index]
         kelvin = 1e6 / (1e6 / temperatures[index] + settings.jitter_mired * rng.standard_normal())
@@ -389,16 +390,16 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
         start = max(0, min(start, len(ordered) - settings.neighbours))
         donor_index = int(rng.choice(near_in_temperature[start : start + settings.neighbours]))
         donor = material.sources[donor_index]
-        on_curve = calibration.illuminant(kelvin)
+        on_curve = matrices.illuminant(kelvin)
         light = uv_to_rgb(rgb_to_uv(on_curve) + find_offset(donor_index))
-        ccm = calibration.ccm(temperatures[index])
+        ccm = matrices.ccm(temperatures[index])
         yield Proposal(
             source,
-            calibration.name,
+            matrices.name,
             light,
             _map_balanced(find_ccm(index), ccm),
             ccm,
-            source.cameras | donor.cameras | all_names(calibration.name),
+            source.cameras | donor.cameras | all_names(matrices.name),
             source.sources | donor.sources,
             float(angular_error(light, on_curve)),
         )

@@ -14,9 +14,9 @@ from c5.augmentation.mapping import MappedImage
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import ParameterError
-from c5.files import write_file
 from c5.image import shrink
-from c5.picture import Frame, develop, make_sheet, write_picture
+from c5.io.files import write_file
+from c5.photos.picture import Frame, develop, make_sheet, write_picture
 
 MOST_PANELS = 12
 REAL, MADE, CURVE = "#1f3b57", "#f08a24", "#8b1e3f"

@@ -45,8 +45,9 @@ def augment(
     from c5.augmentation import Augmentation, Settings
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
-    from c5.calibration import full_name, match_name, read_calibrations
+    from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples
+    from c5.datasets.facts import full_name, match_name
 
     methods = {each.value: each for each in Augmentation}
     if method not in methods:
@@ -55,14 +56,14 @@ def augment(
         raise WriteError(f"{out}: exists already; choose another name or give --overwrite")
     if plot is not None and find_spec("matplotlib") is None:
         raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
-    calibrations = None if matrices is None else read_calibrations(matrices)
+    known = None if matrices is None else read_matrices(matrices)
     samples = read_samples(data)
     cameras = {sample.camera for sample in samples}
     for name in (*(source or ()), *(target or ())):
         if name not in cameras:
             raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(cameras))}")
     for name in exclude or ():  # a slip here would let a camera in that must stay out
-        if full_name(name) not in map(full_name, cameras) and match_name(name, calibrations or ()) is None:
+        if full_name(name) not in map(full_name, cameras) and match_name(name, known or ()) is None:
             raise ParameterError(f"--exclude {name}: neither in the data nor among the matrices; give its whole name")
     targets = [sample for sample in samples if not target or sample.camera in target]
     made = make(
@@ -71,7 +72,7 @@ def augment(
         count,
         np.random.default_rng(seed),
         targets=targets,
-        calibrations=calibrations,
+        matrices=known,
         exclude=frozenset(exclude or ()),
         settings=Settings(via_xyz=not without_xyz),
         dataset=out.stem,

@@ -20,22 +20,22 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from c5.balance import Balance, Fallback
-from c5.catalog import Order
 from c5.cli.console import console, errors, print_table, progress_bar
 from c5.cli.options import AssumeSrgb, Black, White, make_reader
 from c5.errors import C5Error, ParameterError, ReadError
+from c5.photos.balancing import Balance, Fallback
+from c5.photos.catalog import Order
 
 PAGE = 60
 """So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
 
 if TYPE_CHECKING:
-    from c5.balance import Plan, Shot
-    from c5.catalog import Catalog
     from c5.color import Float32s
-    from c5.estimator import Model, Profile
-    from c5.histogram import Grid
-    from c5.raw import Photograph
+    from c5.histograms import Grid
+    from c5.io.raw import Photograph
+    from c5.model import Model, Profile
+    from c5.photos.balancing import Plan, Shot
+    from c5.photos.catalog import Catalog
 
 
 def balance(
@@ -90,9 +90,9 @@ def balance(
 
     No photograph is ever written to. A file that fails is named at the end, and makes the exit code 1.
     """
-    from c5.balance import apply_fallback, describe, plan_outputs
-    from c5.balance import smooth as steady
-    from c5.estimator import Profile, load_model
+    from c5.model import Profile, load_model
+    from c5.photos.balancing import apply_fallback, describe, plan_outputs
+    from c5.photos.balancing import smooth as steady
 
     if dng and out is None:
         raise ParameterError("--dng makes copies: give --out DIR, a folder outside your library, for them")
@@ -131,7 +131,7 @@ def balance(
 
 def _expand(files: list[Path], failures: list[str]) -> list[Path]:
     """Files as they are, folders as the photographs below them; each once, however it is spelled."""
-    from c5.catalog.photographs import find_photographs
+    from c5.photos.catalog.photographs import find_photographs
 
     paths: list[Path] = []
     for path in files:
@@ -148,7 +148,7 @@ def _expand(files: list[Path], failures: list[str]) -> list[Path]:
 
 def _place_set(paths: list[Path], asked: dict[str, bool], out: Path | None, overwrite: bool) -> dict[str, list[Path]]:
     """Where the outputs for the whole set go, checked before the work begins; none for what is printed."""
-    from c5.balance import check_places
+    from c5.photos.balancing import check_places
 
     pages = range(1, -(-len(paths) // PAGE) + 1)
     names = {
@@ -163,7 +163,7 @@ def _place_set(paths: list[Path], asked: dict[str, bool], out: Path | None, over
 
 
 def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
-    from c5.catalog import Catalog, default_path
+    from c5.photos.catalog import Catalog, default_path
 
     if catalog is not None and not catalog.is_file():
         raise ReadError(f"{catalog}: no catalogue there; make one with c5 catalog add DIR --catalog {catalog}")
@@ -226,9 +226,9 @@ def _say_roll(what: str, used: list[Path]) -> None:
 
 def _read(paths: list[Path], rolls: _Rolls, camera: str | None, sheet: bool, failures: list[str]) -> list[_Seen]:
     """What is needed of the photographs that can be read; what is wrong with the others is added to `failures`."""
-    from c5.balance import Shot
-    from c5.histogram import histogram
+    from c5.histograms import histogram
     from c5.parallel import in_parallel
+    from c5.photos.balancing import Shot
 
     def one(path: Path) -> _Seen | str:
         try:
@@ -277,8 +277,8 @@ def _name(path: Path, message: str) -> str:
 
 
 def _write_each(balances: list[Balance], plan: Plan, overwrite: bool, failures: list[str]) -> None:
-    from c5.balance import OUTPUTS, write_output
     from c5.parallel import in_parallel
+    from c5.photos.balancing import OUTPUTS, write_output
 
     def write(one: Balance) -> list[Path | str]:
         done: list[Path | str] = []
@@ -306,7 +306,7 @@ def _write_set(
     balances: list[Balance], rows: list[dict[str, Any]], places: dict[str, list[Path]], failures: list[str]
 ) -> None:
     """What is one for the whole set: the contact sheets, the table."""
-    from c5.files import write_file
+    from c5.io.files import write_file
 
     makers: dict[str, Callable[[int, Path], Path]] = {
         "sheet": partial(_write_page, balances, rows),
@@ -327,8 +327,8 @@ def _write_set(
 
 
 def _write_page(balances: list[Balance], rows: list[dict[str, Any]], page: int, place: Path) -> Path:
-    from c5.balance import show_pair
-    from c5.picture import Frame, make_sheet, write_picture
+    from c5.photos.balancing import show_pair
+    from c5.photos.picture import Frame, make_sheet, write_picture
 
     part = range(page * PAGE, min((page + 1) * PAGE, len(balances)))
     frames = [Frame(show_pair(balances[i].shot, balances[i].illuminant), _caption(rows[i])) for i in part]

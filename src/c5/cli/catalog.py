@@ -16,7 +16,7 @@ from c5.cli.options import AssumeSrgb, Black, White, make_reader
 from c5.errors import ReadError
 
 if TYPE_CHECKING:
-    from c5.catalog import Added, CameraStatus
+    from c5.photos.catalog import Added, CameraStatus
 
 app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
 
@@ -46,7 +46,7 @@ def add(
     Files that cannot be used are named, and make the exit code 1. Levels count for what is opened: to change those of
     photographs that are in the catalogue, forget them first.
     """
-    from c5.catalog import Catalog
+    from c5.photos.catalog import Catalog
 
     read = make_reader(black, white, assume_srgb)
     try:
@@ -76,7 +76,7 @@ def status(
     failed: Annotated[bool, typer.Option("--failed", help="List the files that cannot be used, and why.")] = False,
 ) -> None:
     """Show how many photographs there are of each camera, and from when."""
-    from c5.catalog import Catalog
+    from c5.photos.catalog import Catalog
 
     with Catalog.open(_existing(catalog)) as opened:
         if failed:
@@ -99,14 +99,14 @@ def forget(
     catalog: CatalogFile = None,
 ) -> None:
     """Remove the photographs of a folder from the catalogue. The files themselves are left alone."""
-    from c5.catalog import Catalog
+    from c5.photos.catalog import Catalog
 
     with Catalog.open(_existing(catalog)) as opened:
         console.print(f"{opened.forget(folder)} forgotten", markup=False)
 
 
 def _existing(catalog: Path | None) -> Path:
-    from c5.catalog import default_path
+    from c5.photos.catalog import default_path
 
     path = catalog or default_path()
     if not path.is_file():

@@ -36,15 +36,15 @@ def demo(
     """Render a roll of photographs as DNG files, catalogue it, balance it, and show the result."""
     import numpy as np
 
-    from c5.balance import Shot, show_pair
-    from c5.catalog import Catalog
     from c5.color import angular_error
     from c5.demo import VirtualCamera, render_roll
     from c5.demo.dng import Layout, write_dng
-    from c5.estimator import load_model
-    from c5.files import write_file
-    from c5.picture import Frame, make_sheet, write_picture
-    from c5.raw import read_photograph
+    from c5.io.files import write_file
+    from c5.io.raw import read_photograph
+    from c5.model import load_model
+    from c5.photos.balancing import Shot, show_pair
+    from c5.photos.catalog import Catalog
+    from c5.photos.picture import Frame, make_sheet, write_picture
 
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)

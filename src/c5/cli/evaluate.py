@@ -13,7 +13,7 @@ import typer
 from c5.cli.console import console, errors, need_torch, show_progress
 from c5.errors import ParameterError
 from c5.evaluation.report import Format
-from c5.evaluation.rolls import Selection
+from c5.rolls import Selection
 
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method, Rolls
@@ -50,7 +50,7 @@ def evaluate(
     from c5.evaluation.report import format_results
     from c5.evaluation.results import Results
     from c5.evaluation.run import evaluate as run
-    from c5.files import write_file
+    from c5.io.files import write_file
 
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
@@ -114,7 +114,7 @@ def report(
     from c5.evaluation.plots import write_plots
     from c5.evaluation.report import write_report
     from c5.evaluation.results import Results
-    from c5.files import write_file
+    from c5.io.files import write_file
 
     text = write_report(folder, style)
     if out is None:
@@ -141,8 +141,8 @@ def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
 
 def _methods(text: str, rolls: Rolls, learn: Callable[[str], list[Method]]) -> list[Method]:
     from c5.classical import METHODS
-    from c5.estimator import load_model
     from c5.evaluation.methods import Classical, Trained
+    from c5.model import load_model
 
     if text == "classical":
         return [Classical(name) for name in METHODS]

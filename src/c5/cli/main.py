@@ -29,8 +29,8 @@ from c5.training.config import Recipe
 if TYPE_CHECKING:
     from c5.ccc import Estimate
     from c5.color import Float32s
-    from c5.estimator import Model
     from c5.image import LinearImage
+    from c5.model import Model
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
 
@@ -106,7 +106,7 @@ def estimate(
             raise ParameterError("--method needs no model: leave out --roll, --profile and --model")
         estimator = find_classical(method)
     else:
-        from c5.estimator import Profile, load_model
+        from c5.model import Profile, load_model
 
         loaded = load_model(model, threads=threads)
         if roll is not None and profile is not None:
@@ -131,7 +131,7 @@ def calibrate(
     white: White = None,
 ) -> None:
     """Learn a camera from a folder of its images, once: the profile then serves every image."""
-    from c5.estimator import load_model
+    from c5.model import load_model
 
     loaded = load_model(model)
     read = _image_reader(black, white, assume_srgb)
@@ -154,9 +154,9 @@ def explain(
     white: White = None,
 ) -> None:
     """Draw how the light of an image was found: histograms, emitted filters and bias, heat map, before and after."""
-    from c5.estimator import load_model
-    from c5.explain import draw_explanation
-    from c5.picture import write_picture
+    from c5.model import load_model
+    from c5.photos.explain import draw_explanation
+    from c5.photos.picture import write_picture
 
     loaded = load_model(model)
     read = _image_reader(black, white, assume_srgb)
@@ -246,9 +246,9 @@ def _read_roll(
     folder: Path, model: Model, read: Callable[[Path], LinearImage]
 ) -> Iterator[tuple[LinearImage, Float32s]]:
     """The images of a folder with their histograms; those that cannot be used are named and passed over."""
-    from c5.catalog.photographs import OWN_PREVIEWS, is_photograph
-    from c5.histogram import histogram
+    from c5.histograms import histogram
     from c5.image import shrink
+    from c5.photos.catalog.photographs import OWN_PREVIEWS, is_photograph
 
     if not folder.is_dir():
         raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")

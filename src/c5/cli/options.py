@@ -13,7 +13,7 @@ from c5.errors import ParameterError
 if TYPE_CHECKING:
     from c5.ccc import Estimate
     from c5.image import LinearImage
-    from c5.raw import Photograph
+    from c5.io.raw import Photograph
 
 AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
 Black = Annotated[float, typer.Option(help="The black level; default: the file's own.", show_default=False)]
@@ -22,7 +22,7 @@ White = Annotated[float | None, typer.Option(help="The white level; default: the
 
 def make_reader(black: float, white: float | None, assume_srgb: bool) -> Callable[..., Photograph]:
     """`read_photograph` with the levels that were asked for."""
-    from c5.raw import read_photograph
+    from c5.io.raw import read_photograph
 
     return partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
 

@@ -21,7 +21,7 @@ from c5.color import Bools
 from c5.datasets.sample import Capture, Found, Sample
 from c5.errors import DataError, ReadError
 from c5.image import LinearImage
-from c5.readers import DECODER_ERRORS
+from c5.io.readers import DECODER_ERRORS
 
 NAME = "pack"
 DESCRIPTION = "a .c5data file made by `c5 data pack`"

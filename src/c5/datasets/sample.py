@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw
 from c5.color import Bools, Float64s
 from c5.errors import ReadError
 from c5.image import LinearImage
-from c5.raw import read_photograph
-from c5.readers import MAX_PIXELS
+from c5.io.raw import read_photograph
+from c5.io.readers import MAX_PIXELS
 
 
 class Pixels(Protocol):

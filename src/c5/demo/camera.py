@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Float64s, as_illuminant
+from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spectra, unit_luminance, xyz
 from c5.errors import ParameterError
-from c5.spectra import WAVELENGTHS, black_body, daylight, read_spectra, unit_luminance, xyz
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools, Float64s
+from c5.colorimetry.spectra import WAVELENGTHS, read_spectra
 from c5.demo.camera import VirtualCamera
 from c5.demo.lights import OUTDOORS, Light
-from c5.spectra import WAVELENGTHS, read_spectra
 
 Values: TypeAlias = NDArray[np.floating]
 """Numbers over the picture, float32 throughout; NumPy's type stubs lose sight of that in arithmetic."""

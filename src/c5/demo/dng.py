@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from c5.color import as_illuminant
+from c5.colorimetry.spectra import daylight
 from c5.demo.camera import VirtualCamera
 from c5.demo.photo import Photo
 from c5.errors import ParameterError
-from c5.files import write_file
-from c5.spectra import daylight
+from c5.io.files import write_file
 
 XTRANS = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
 """The 6 by 6 pattern of Fujifilm's sensors, row by row."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from c5.color import Float64s
-from c5.spectra import WAVELENGTHS, black_body, daylight, read_spectra, unit_luminance
+from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spectra, unit_luminance
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from c5.colorimetry.spectra import read_spectra
 from c5.demo.canvas import Canvas, smoothstep
 from c5.demo.choices import pick
 from c5.demo.land import (
@@ -37,7 +38,6 @@ from c5.demo.things import (
     paint_wall,
 )
 from c5.demo.town import paint_car, paint_houses, paint_road
-from c5.spectra import read_spectra
 
 
 def paint_hills(canvas: Canvas, rng: np.random.Generator) -> None:

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.calibration import all_names
 from c5.classical import METHODS
 from c5.color import Float64s
 from c5.datasets import Sample
+from c5.datasets.facts import all_names
 from c5.errors import ParameterError
-from c5.estimator import Model
 from c5.evaluation.protocols import Fold
-from c5.evaluation.rolls import Selection, select_rolls
-from c5.histogram import histogram, vividness
+from c5.histograms import histogram, vividness
 from c5.image import shrink
+from c5.model import Model
+from c5.rolls import Selection, select_rolls
 
 REPEATS = 10
 """How often additional images are drawn anew, as in the paper."""

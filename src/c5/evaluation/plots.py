@@ -13,7 +13,7 @@ import numpy as np
 from c5.errors import ParameterError
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
-from c5.files import write_file
+from c5.io.files import write_file
 from c5.metrics import SHARES
 
 if TYPE_CHECKING:

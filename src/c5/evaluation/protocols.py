@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from c5.calibration import all_names
 from c5.datasets import Sample
+from c5.datasets.facts import all_names
 from c5.errors import DataError, ParameterError
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from c5.color import Float64s
 from c5.errors import DataError, ReadError
-from c5.files import write_file
+from c5.io.files import write_file
 from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats, worst_found
 
 FORMAT, VERSION = "c5-results", 1

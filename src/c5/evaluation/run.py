@@ -23,7 +23,7 @@ from c5.evaluation.methods import Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
-from c5.files import write_file
+from c5.io.files import write_file
 
 
 class Done(NamedTuple):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from c5.evaluation.rolls import draw_rolls
-from c5.histogram import Geometry
+from c5.histograms import Geometry
+from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig
 from c5.training.samples import Samples
 

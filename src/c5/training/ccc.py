@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from c5.ccc import padded
-from c5.histogram import Geometry, Grid
+from c5.histograms import Geometry, Grid
 from c5.training.network import Emitted
 
 

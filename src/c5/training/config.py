@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from c5.errors import ParameterError
-from c5.histogram import Geometry, Grid
+from c5.histograms import Geometry, Grid
 
 
 class RollKind(Enum):

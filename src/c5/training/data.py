@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from c5.color import Float32s
 from c5.datasets import Sample
 from c5.errors import ImageError, WriteError
-from c5.files import write_file
-from c5.histogram import Grid, histogram
+from c5.histograms import Grid, histogram
 from c5.image import LinearImage, shrink
+from c5.io.files import write_file
 from c5.model_file import UNPACKING_ERRORS
 from c5.training.palettes import POINTS, VIEWS, make_palettes
 from c5.training.samples import Samples

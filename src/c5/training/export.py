@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from c5.color import angular_error
 from c5.errors import C5Error
-from c5.estimator import Model
+from c5.model import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
 from c5.training.network import Network, ProfileNetwork, SeparateNetwork, TeamNetwork

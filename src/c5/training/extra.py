@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from c5.augmentation import Augmentation, augment
-from c5.calibration import read_calibrations
+from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
 from c5.errors import DataError, ParameterError
 
@@ -32,10 +32,10 @@ class Extra:
         unseen: frozenset[str] = frozenset(),
         track: Callable[[Sequence[int]], Iterable[int]] = iter,
     ) -> list[Sample]:
-        """Made images; cameras that must stay unseen are not even taken from the calibrations."""
-        calibrations = None if self.matrices is None else read_calibrations(self.matrices)
+        """Made images; cameras that must stay unseen are not even taken from the matrices."""
+        matrices = None if self.matrices is None else read_matrices(self.matrices)
         rng = np.random.default_rng([self.seed, self.count])
-        made = augment(photographs, self.method, self.count, rng, calibrations=calibrations, exclude=unseen)
+        made = augment(photographs, self.method, self.count, rng, matrices=matrices, exclude=unseen)
         return [next(made) for _ in track(range(self.count))]
 
     def to_json(self) -> dict[str, Any]:

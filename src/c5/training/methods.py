@@ -15,7 +15,7 @@ from c5.datasets import Sample
 from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Kept, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.histogram import vividness
+from c5.histograms import vividness
 from c5.training.config import Recipe, RollKind, TrainConfig
 from c5.training.data import load_palettes, load_samples, remember
 from c5.training.extra import Extra, make_extra

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from c5.histogram import Geometry
+from c5.histograms import Geometry
 from c5.training.config import NetworkConfig, RollKind, join_grids
 
 SLOPE = 0.01  # of the leaky rectifiers

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from c5.augmentation import Crop
 from c5.color import Float64s
 from c5.errors import ImageError
-from c5.histogram import Grid, cell_position, cell_weights
+from c5.histograms import Grid, cell_position, cell_weights
 from c5.image import WORKING_PIXELS, LinearImage, shrink
 
 POINTS = 1024

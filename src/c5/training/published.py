@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from c5.errors import ReadError
-from c5.histogram import Geometry
+from c5.histograms import Geometry
 from c5.training.config import NetworkConfig, RollKind
 from c5.training.network import SeparateNetwork
 

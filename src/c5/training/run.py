@@ -20,9 +20,9 @@ import torch
 from c5.color import Float64s, angular_error
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import REPEATS
-from c5.evaluation.rolls import draw_rolls
-from c5.files import write_file
+from c5.io.files import write_file
 from c5.metrics import Statistics, summarize_repeats
+from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig
 from c5.training.export import export_model
 from c5.training.extra import Extra

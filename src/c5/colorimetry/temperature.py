@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.calibration import Calibration
 from c5.color import Float64s, as_illuminant
+from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
 
 TINT_SCALE = -3000
@@ -107,7 +107,7 @@ def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
     return _chromaticity(np.array([1.5 * u, v]) / (u - 4 * v + 2))
 
 
-def neutral_to_xy(neutral: ArrayLike, calibration: Calibration) -> Float64s:
+def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     """The chromaticity of the light in which a camera sees white as `neutral`.
 
     The matrix depends on the temperature, which depends on the chromaticity that is asked for: both are found in turns,
@@ -116,7 +116,7 @@ def neutral_to_xy(neutral: ArrayLike, calibration: Calibration) -> Float64s:
     seen = as_illuminant(neutral)
     xy = _D50
     for turn in range(100):
-        found = _solve(calibration.matrix(xy_to_temperature(xy).kelvin), seen)
+        found = _solve(matrices.matrix(xy_to_temperature(xy).kelvin), seen)
         if np.abs(found - xy).sum() < 1e-10:
             return found
         # Where the turns go to and fro between two places, the truth is between them.
@@ -124,23 +124,23 @@ def neutral_to_xy(neutral: ArrayLike, calibration: Calibration) -> Float64s:
     return xy
 
 
-def xy_to_neutral(xy: ArrayLike, calibration: Calibration) -> Float64s:
+def xy_to_neutral(xy: ArrayLike, matrices: CameraMatrices) -> Float64s:
     """The illuminant of a camera in light of a chromaticity; `neutral_to_xy` undoes it."""
     x, y = _chromaticity(xy)
-    neutral = calibration.matrix(xy_to_temperature((x, y)).kelvin) @ (x / y, 1, (1 - x - y) / y)
+    neutral = matrices.matrix(xy_to_temperature((x, y)).kelvin) @ (x / y, 1, (1 - x - y) / y)
     if not (neutral > 0).all():
-        raise ParameterError(f"{calibration.name} sees light of x {x:.4f}, y {y:.4f} with a negative channel")
+        raise ParameterError(f"{matrices.name} sees light of x {x:.4f}, y {y:.4f} with a negative channel")
     return as_illuminant(neutral)
 
 
-def dng_temperature(illuminant: ArrayLike, calibration: Calibration) -> TemperatureTint:
+def dng_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
     """The temperature and tint that Adobe's programs show for an illuminant of a camera."""
-    return xy_to_temperature(neutral_to_xy(illuminant, calibration))
+    return xy_to_temperature(neutral_to_xy(illuminant, matrices))
 
 
-def dng_neutral(kelvin: float, tint: float, calibration: Calibration) -> Float64s:
+def dng_neutral(kelvin: float, tint: float, matrices: CameraMatrices) -> Float64s:
     """The illuminant that Adobe's programs divide out for a temperature and tint; `dng_temperature` undoes it."""
-    return xy_to_neutral(temperature_to_xy(kelvin, tint), calibration)
+    return xy_to_neutral(temperature_to_xy(kelvin, tint), matrices)
 
 
 # RawTherapee's way, as 5.9 has it and as the program was seen to do. It sums spectra over the 10 degree observer, whose
@@ -163,33 +163,31 @@ RT_KELVINS, RT_GREENS = (1500, 60000), (0.02, 10.0)
 """The ranges of RawTherapee's two numbers."""
 
 
-def rawtherapee_temperature(illuminant: ArrayLike, calibration: Calibration) -> TemperatureGreen:
+def rawtherapee_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureGreen:
     """The Temperature and Green with which RawTherapee 5.9 and later divides out an illuminant of a camera.
 
     RawTherapee takes one matrix for all lights, the cold one, and for cameras that it knows its own instead of the
     file's: it is right for those as far as the two agree.
     """
-    red, green, blue = _RT_XYZ_TO_SRGB @ np.linalg.solve(calibration.matrix_d65, as_illuminant(illuminant))
+    red, green, blue = _RT_XYZ_TO_SRGB @ np.linalg.solve(matrices.matrix_d65, as_illuminant(illuminant))
     lights = _rawtherapee_lights()
     # Blue and red choose the temperature, and Green then takes the light to where it is.
     ratios = lights[:, 2] / lights[:, 0]
     if not (min(red, green) > 0 and ratios[0] <= blue / red <= ratios[-1]):
-        raise ParameterError(f"RawTherapee knows no light as {calibration.name} saw it: below 1500 or above 60000 K")
+        raise ParameterError(f"RawTherapee knows no light as {matrices.name} saw it: below 1500 or above 60000 K")
     place = int(np.abs(ratios - blue / red).argmin())
     needed = float(lights[place, 1] / lights[place, 0] * red / green)
     if not RT_GREENS[0] <= needed <= RT_GREENS[1]:
-        raise ParameterError(
-            f"RawTherapee has a Green of 0.02 to 10; this light of {calibration.name} needs {needed:g}"
-        )
+        raise ParameterError(f"RawTherapee has a Green of 0.02 to 10; this light of {matrices.name} needs {needed:g}")
     return TemperatureGreen(RT_KELVINS[0] + place, needed)
 
 
-def rawtherapee_neutral(kelvin: int, green: float, calibration: Calibration) -> Float64s:
+def rawtherapee_neutral(kelvin: int, green: float, matrices: CameraMatrices) -> Float64s:
     """The illuminant that RawTherapee divides out; `rawtherapee_temperature` undoes it."""
     if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):
         raise ParameterError(f"RawTherapee has 1500 to 60000 K and a green of 0.02 to 10, not {kelvin:g} and {green:g}")
     light = _rawtherapee_lights()[kelvin - RT_KELVINS[0]] / (1, green, 1)
-    return as_illuminant(calibration.matrix_d65 @ np.linalg.solve(_RT_XYZ_TO_SRGB, light))
+    return as_illuminant(matrices.matrix_d65 @ np.linalg.solve(_RT_XYZ_TO_SRGB, light))
 
 
 @cache

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.calibration import Calibration
-from c5.catalog.photographs import OWN_PREVIEWS, printable
 from c5.classical import gray_world
 from c5.color import Bools, Float64s, angular_error, camera_to_srgb, gains, rgb_to_uv, uv_to_rgb
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.temperature import TemperatureTint, dng_temperature, rawtherapee_temperature
 from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.files import write_file
 from c5.image import LinearImage, shrink
-from c5.picture import PICTURE_WIDTH, Pixels, render, turn, write_picture
-from c5.raw import Photograph
-from c5.sidecars import adobe, darktable, dng, rawtherapee
-from c5.temperature import TemperatureTint, dng_temperature, rawtherapee_temperature
+from c5.io.files import write_file
+from c5.io.raw import Photograph
+from c5.photos.catalog.photographs import OWN_PREVIEWS, printable
+from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn, write_picture
+from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
 
 Result = TypeVar("Result")
 
@@ -74,7 +74,7 @@ class Shot:
     as_shot: Float64s | None
     """The illuminant of the camera's own white balance."""
     gray_world: Float64s
-    calibration: Calibration | None
+    matrices: CameraMatrices | None
     orientation: int
     thumbnail: Thumbnail | None = None
 
@@ -86,7 +86,7 @@ class Shot:
             photograph.time,
             photograph.as_shot,
             gray_world(photograph.image),
-            photograph.calibration,
+            photograph.matrices,
             photograph.orientation,
         )
 
@@ -195,7 +195,7 @@ def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
 def find_temperature(shot: Shot, illuminant: Float64s) -> TemperatureTint | None:
     """What Adobe's programs show for a light; None if the camera's matrices are not known, or fit no such light."""
     try:
-        return None if shot.calibration is None else dng_temperature(illuminant, shot.calibration)
+        return None if shot.matrices is None else dng_temperature(illuminant, shot.matrices)
     except ParameterError:
         return None
 
@@ -231,9 +231,9 @@ def _rounded(value: Float64s | float | None) -> Any:
 def srgb_matrix(shot: Shot, illuminant: Float64s) -> Float64s | None:
     """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
     temperature = find_temperature(shot, illuminant)
-    if temperature is None or shot.calibration is None:
+    if temperature is None or shot.matrices is None:
         return None
-    return camera_to_srgb(shot.calibration.matrix(temperature.kelvin), illuminant)
+    return camera_to_srgb(shot.matrices.matrix(temperature.kelvin), illuminant)
 
 
 def show_pair(shot: Shot, illuminant: Float64s) -> tuple[Pixels, Pixels]:
@@ -260,7 +260,7 @@ def write_preview(balance: Balance, place: Path) -> Path:
 
 
 def write_adobe(balance: Balance, place: Path) -> Path:
-    found = _named(balance.path, dng_temperature, balance.illuminant, _calibration(balance, "--xmp"))
+    found = _named(balance.path, dng_temperature, balance.illuminant, _matrices(balance, "--xmp"))
     kelvin, tint = (
         round(min(max(value, low), high))
         for value, (low, high) in zip(found, (adobe.KELVINS, adobe.TINTS), strict=True)
@@ -270,7 +270,7 @@ def write_adobe(balance: Balance, place: Path) -> Path:
 
 
 def write_rawtherapee(balance: Balance, place: Path) -> Path:
-    found = _named(balance.path, rawtherapee_temperature, balance.illuminant, _calibration(balance, "--pp3"))
+    found = _named(balance.path, rawtherapee_temperature, balance.illuminant, _matrices(balance, "--pp3"))
     source, existing = _existing(place, rawtherapee.path_beside(balance.path))
     return write_file(place, _named(source, rawtherapee.set_white_balance, existing, found.kelvin, found.green))
 
@@ -373,10 +373,10 @@ def _identity(path: Path) -> tuple[object, str]:
     return (status.st_dev, status.st_ino), name.casefold()
 
 
-def _calibration(balance: Balance, option: str) -> Calibration:
-    if balance.shot.calibration is None:
+def _matrices(balance: Balance, option: str) -> CameraMatrices:
+    if balance.shot.matrices is None:
         raise ParameterError(f"{balance.path}: {option} needs the camera's matrices, and none are known; use --json")
-    return balance.shot.calibration
+    return balance.shot.matrices
 
 
 def _named(path: Path, function: Callable[..., Result], *arguments: Any) -> Result:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from c5.ccc import Estimate, locate
 from c5.color import Float32s
 from c5.errors import ModelFileError, ParameterError, ProfileError
-from c5.files import write_file
-from c5.histogram import Grid, histogram
+from c5.histograms import Grid, histogram
 from c5.image import LinearImage, shrink
+from c5.io.files import write_file
+from c5.io.raw import read_photograph
 from c5.model_file import UNPACKING_ERRORS, ModelFile, read_model
-from c5.raw import read_photograph
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

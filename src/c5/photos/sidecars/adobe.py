@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from c5.errors import ParameterError
-from c5.sidecars.xmp import Name, Packet
+from c5.photos.sidecars.xmp import Name, Packet
 
 CAMERA_RAW = "http://ns.adobe.com/camera-raw-settings/1.0/"
 
@@ -21,8 +21,8 @@ def path_beside(photo: Path) -> Path:
 def set_white_balance(existing: bytes | None, kelvin: int, tint: int) -> bytes:
     """A sidecar with this white balance; what else an existing one says is kept.
 
-    The numbers are those of `c5.temperature.dng_temperature`, rounded. The process version, which decides what every
-    other slider does, is given to sidecars without any settings and left alone in others.
+    The numbers are those of `dng_temperature`, rounded. The process version, which decides what every other slider
+    does, is given to sidecars without any settings and left alone in others.
     """
     if not (KELVINS[0] <= kelvin <= KELVINS[1] and TINTS[0] <= tint <= TINTS[1]):
         raise ParameterError(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c5.errors import ParameterError
-from c5.histogram import MOST_VIVID
+from c5.histograms import MOST_VIVID
 
 
 class Order(Enum):

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from c5.color import Bools, Float32s, gains
-from c5.files import write_file
 from c5.image import LinearImage, shrink
+from c5.io.files import write_file
 
 PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 MARGIN, GAP, CAPTION = 24, 12, 30

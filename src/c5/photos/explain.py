@@ -11,10 +11,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from c5.ccc import locate
 from c5.color import Float32s, Float64s, uv_to_rgb
-from c5.estimator import Model, Profile
-from c5.histogram import Grid, histogram
+from c5.histograms import Grid, histogram
 from c5.image import LinearImage
-from c5.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit
+from c5.model import Model, Profile
+from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit
 
 PANEL = 256  # pixels of a map's side
 PICTURE = 384  # width of a picture

@@ -10,27 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds
 
-from c5.calibration import (
-    COLUMNS,
-    SHORT_NAMES,
-    Calibration,
-    all_names,
-    full_name,
-    match_name,
-    read_calibrations,
-)
 from c5.color import XYZ_TO_SRGB, angular_error, camera_to_srgb
+from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
+from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.datasets import read_samples
+from c5.datasets.facts import SHORT_NAMES, all_names, full_name, match_name
 from c5.demo import VirtualCamera
 from c5.errors import DataError, ParameterError
-from c5.spectra import black_body, daylight, xyz
 
 kelvins = st.floats(2500, 7500)
 
 
-def calibrated(seed: int) -> Calibration:
+def calibrated(seed: int) -> CameraMatrices:
     camera = VirtualCamera.random(np.random.default_rng(seed))
-    return Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    return CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
 
 
 @pytest.mark.parametrize(
@@ -44,74 +37,74 @@ def test_black_bodies_have_the_chromaticity_of_the_tables(kelvin: float, x: floa
 
 
 def test_the_matrix_is_interpolated_in_inverse_temperature_and_clamped() -> None:
-    calibration = calibrated(1)
-    a, d65 = calibration.matrix_a, calibration.matrix_d65
+    matrices = calibrated(1)
+    a, d65 = matrices.matrix_a, matrices.matrix_d65
     middle = 2 / (1 / 2856 + 1 / 6504)
-    np.testing.assert_allclose(calibration.matrix(middle), (a + d65) / 2)
-    np.testing.assert_allclose(calibration.matrix([1500, 2856, 6504, 9000]), [a, a, d65, d65], atol=1e-12)
+    np.testing.assert_allclose(matrices.matrix(middle), (a + d65) / 2)
+    np.testing.assert_allclose(matrices.matrix([1500, 2856, 6504, 9000]), [a, a, d65, d65], atol=1e-12)
     alpha = (1 / 4000 - 1 / 6504) / (1 / 2856 - 1 / 6504)  # Eq. 2
-    np.testing.assert_allclose(calibration.matrix(4000), alpha * a + (1 - alpha) * d65)
+    np.testing.assert_allclose(matrices.matrix(4000), alpha * a + (1 - alpha) * d65)
 
 
 @given(seed=seeds, kelvin=kelvins)
 def test_a_temperature_is_found_again_from_its_illuminant(seed: int, kelvin: float) -> None:
-    calibration = calibrated(seed % 50)
-    found = calibration.temperature(7.5 * calibration.illuminant(kelvin))
+    matrices = calibrated(seed % 50)
+    found = matrices.temperature(7.5 * matrices.illuminant(kelvin))
     assert found.kelvin == pytest.approx(kelvin, abs=3)
     assert found.angle_deg < 0.01
 
 
 @given(seed=seeds, kelvin=st.floats(2700, 7300), degrees=st.floats(0.1, 3))
 def test_the_angle_is_the_distance_from_the_curve(seed: int, kelvin: float, degrees: float) -> None:
-    calibration = calibrated(seed % 50)
-    here, ahead = calibration.illuminant(kelvin), calibration.illuminant(kelvin + 1)
+    matrices = calibrated(seed % 50)
+    here, ahead = matrices.illuminant(kelvin), matrices.illuminant(kelvin + 1)
     across = np.cross(here, ahead - here)
     across /= np.linalg.norm(across)
     moved = np.cos(np.radians(degrees)) * here + np.sin(np.radians(degrees)) * across
-    found = calibration.temperature(moved)
+    found = matrices.temperature(moved)
     # The curve bends, so that on its inner side another point of it may come a little nearer.
     assert degrees * 0.9 - 0.01 <= found.angle_deg <= degrees + 0.01
 
 
 def test_many_illuminants_at_once_give_what_each_gives_alone() -> None:
-    calibration = calibrated(3)
+    matrices = calibrated(3)
     lights = np.random.default_rng(0).uniform(0.2, 1, (4, 5, 3))
-    together = calibration.temperature(lights)
+    together = matrices.temperature(lights)
     assert together.kelvin.shape == together.angle_deg.shape == (4, 5)
-    alone = calibration.temperature(lights[2, 3])
+    alone = matrices.temperature(lights[2, 3])
     assert together.kelvin[2, 3] == alone.kelvin
     assert together.angle_deg[2, 3] == pytest.approx(float(alone.angle_deg))
     # No step of a fine search finds a nearer one.
-    steps = calibration.illuminant(np.arange(2500, 7501, 20.0))
+    steps = matrices.illuminant(np.arange(2500, 7501, 20.0))
     nearest = angular_error(lights[..., None, :], steps).min(axis=-1)
     assert (together.angle_deg <= nearest + 1e-3).all()
 
 
 def test_lights_beyond_the_range_are_given_its_ends() -> None:
-    calibration = calibrated(4)
-    assert calibration.temperature(calibration.illuminant(1900)).kelvin == 2500
-    assert calibration.temperature(calibration.illuminant(12000)).kelvin == 7500
+    matrices = calibrated(4)
+    assert matrices.temperature(matrices.illuminant(1900)).kelvin == 2500
+    assert matrices.temperature(matrices.illuminant(12000)).kelvin == 7500
 
 
 def test_daylight_lies_near_the_curve_at_its_temperature() -> None:
     camera = VirtualCamera.nikon_d5100()
-    calibration = Calibration(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    found = calibration.temperature(camera.illuminant(daylight(5500)))
+    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    found = matrices.temperature(camera.illuminant(daylight(5500)))
     assert found.kelvin == pytest.approx(5500, abs=250)
     assert 0 < found.angle_deg < 3
 
 
 @given(seed=seeds, kelvin=kelvins)
 def test_ccms_keep_white(seed: int, kelvin: float) -> None:
-    calibration = calibrated(seed % 50)
-    ccm = calibration.ccm(kelvin)
+    matrices = calibrated(seed % 50)
+    ccm = matrices.ccm(kelvin)
     np.testing.assert_allclose(ccm @ np.ones(3), 1, atol=1e-9)
-    np.testing.assert_allclose(ccm, camera_to_srgb(calibration.matrix(kelvin), calibration.illuminant(kelvin)))
+    np.testing.assert_allclose(ccm, camera_to_srgb(matrices.matrix(kelvin), matrices.illuminant(kelvin)))
 
 
 @given(kelvin=kelvins)
 def test_a_camera_that_sees_srgb_needs_no_ccm(kelvin: float) -> None:
-    np.testing.assert_allclose(Calibration("sRGB", XYZ_TO_SRGB, XYZ_TO_SRGB).ccm(kelvin), np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(CameraMatrices("sRGB", XYZ_TO_SRGB, XYZ_TO_SRGB).ccm(kelvin), np.eye(3), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -127,25 +120,25 @@ def test_a_camera_that_sees_srgb_needs_no_ccm(kelvin: float) -> None:
 def test_wrong_matrices_are_refused(change: dict[str, object], message: str) -> None:
     right: dict[str, object] = {"name": "Camera X", "matrix_a": np.eye(3), "matrix_d65": np.eye(3)}
     with pytest.raises(ParameterError, match=f"Camera X: .*{message}"):
-        Calibration(**(right | change))  # type: ignore[arg-type]
+        CameraMatrices(**(right | change))  # type: ignore[arg-type]
 
 
 def test_matrices_cannot_be_changed_from_outside() -> None:
     matrix = np.eye(3)
-    calibration = Calibration("X", matrix, matrix)
+    matrices = CameraMatrices("X", matrix, matrix)
     matrix[0, 0] = 5
-    assert calibration.matrix_a[0, 0] == 1
+    assert matrices.matrix_a[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
-        calibration.matrix_a[0, 0] = 5
+        matrices.matrix_a[0, 0] = 5
 
 
 def test_names_match_whole() -> None:
-    calibrations = {"Canon-EOS-1D", "Canon-EOS-1D-Mark-II", "Canon-EOS-1Ds-Mark-III", "Nikon-D5200"}
-    assert match_name("Canon1D", calibrations) == "Canon-EOS-1D"
-    assert match_name("Canon1DsMkIII", calibrations) == "Canon-EOS-1Ds-Mark-III"
-    assert match_name("Nikon-D5200", calibrations) == match_name("NikonD5200", calibrations) == "Nikon-D5200"
+    matrices = {"Canon-EOS-1D", "Canon-EOS-1D-Mark-II", "Canon-EOS-1Ds-Mark-III", "Nikon-D5200"}
+    assert match_name("Canon1D", matrices) == "Canon-EOS-1D"
+    assert match_name("Canon1DsMkIII", matrices) == "Canon-EOS-1Ds-Mark-III"
+    assert match_name("Nikon-D5200", matrices) == match_name("NikonD5200", matrices) == "Nikon-D5200"
     for stranger in ("Canon5D", "Canon-EOS-1", "Canon", "nikon-d5200", ""):
-        assert match_name(stranger, calibrations) is None
+        assert match_name(stranger, matrices) is None
     assert match_name("Canon5D", {"Canon5D", "Canon-EOS-5D"}) == "Canon5D"
     assert full_name("Canon5D") == full_name("Canon-EOS-5D") == "Canon-EOS-5D"
     assert all_names("Canon5D") == all_names("Canon-EOS-5D") == {"Canon5D", "Canon-EOS-5D"}
@@ -161,13 +154,13 @@ EYES = "1,0,0,0,1,0,0,0,1," * 2
 
 
 def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
-    calibration = calibrated(5)
-    numbers = np.concatenate([calibration.matrix_a.ravel(), calibration.matrix_d65.ravel()])
+    matrices = calibrated(5)
+    numbers = np.concatenate([matrices.matrix_a.ravel(), matrices.matrix_d65.ravel()])
     row = ",".join(["X 100", *(f"{number:.17g}" for number in numbers)])
-    found = read_calibrations(write_catalogue(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
+    found = read_matrices(write_catalogue(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
     assert list(found) == ["X 100", "Y"]
-    np.testing.assert_array_equal(found["X 100"].matrix_a, calibration.matrix_a)
-    np.testing.assert_array_equal(found["X 100"].matrix_d65, calibration.matrix_d65)
+    np.testing.assert_array_equal(found["X 100"].matrix_a, matrices.matrix_a)
+    np.testing.assert_array_equal(found["X 100"].matrix_d65, matrices.matrix_d65)
 
 
 @pytest.mark.parametrize(
@@ -183,26 +176,26 @@ def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
 )
 def test_problems_of_a_catalogue_are_named_by_line(tmp_path: Path, rows: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_calibrations(write_catalogue(tmp_path / "c.csv", rows))
+        read_matrices(write_catalogue(tmp_path / "c.csv", rows))
 
 
 def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: no column a11"):
-        read_calibrations(write_catalogue(tmp_path / "c.csv", ["X,1"], header="camera,value"))
+        read_matrices(write_catalogue(tmp_path / "c.csv", ["X,1"], header="camera,value"))
     with pytest.raises(DataError, match=r"missing\.csv: cannot be read"):
-        read_calibrations(tmp_path / "missing.csv")
+        read_matrices(tmp_path / "missing.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\0\0")
     with pytest.raises(DataError, match=r"binary\.csv"):
-        read_calibrations(tmp_path / "binary.csv")
+        read_matrices(tmp_path / "binary.csv")
 
 
 def test_the_lights_of_real_cameras_lie_near_their_curves(test_data: Path) -> None:
-    calibrations = read_calibrations(test_data / "data" / "camera_matrices.csv")
-    assert len(calibrations) > 1000
+    matrices = read_matrices(test_data / "data" / "camera_matrices.csv")
+    assert len(matrices) > 1000
     samples = read_samples(test_data / "data" / "ffcc_sample")
     assert {sample.camera for sample in samples} == set(SHORT_NAMES)
     for camera in SHORT_NAMES:
-        name = match_name(camera, calibrations)
+        name = match_name(camera, matrices)
         assert name is not None
         lights = np.stack([sample.illuminant for sample in samples if sample.camera == camera])
-        assert np.median(calibrations[name].temperature(lights).angle_deg) < 2.5
+        assert np.median(matrices[name].temperature(lights).angle_deg) < 2.5

@@ -1,13 +1,12 @@
 """Cameras calibrated by their makers: two matrices a camera, as DNG files carry them, and what follows from them.
 
-A `Calibration` gives the illuminant of a camera in the light of a black body, the temperature of an illuminant, and the
-matrix from white-balanced camera RGB to linear sRGB. Equations are those of the paper's appendix on augmentation.
+`CameraMatrices` give the illuminant of a camera in the light of a black body, the temperature of an illuminant, and
+the matrix from white-balanced camera RGB to linear sRGB. Equations are those of the paper's appendix on augmentation.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from c5.color import Float64s, angular_error, as_illuminant, camera_to_srgb
+from c5.colorimetry.spectra import black_body, xyz
 from c5.errors import C5Error, DataError, ParameterError
-from c5.spectra import black_body, xyz
 
 COOLEST, HOTTEST = 2500.0, 7500.0
 """The range that is searched for the temperature of an illuminant, in kelvin, as in the paper."""
@@ -26,20 +25,6 @@ COOLEST, HOTTEST = 2500.0, 7500.0
 STEP_KELVIN = 5.0
 
 COLUMNS = tuple(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
-
-SHORT_NAMES = {
-    "Canon1D": "Canon-EOS-1D",
-    "Canon1DsMkIII": "Canon-EOS-1Ds-Mark-III",
-    "Canon5D": "Canon-EOS-5D",
-    "Canon600D": "Canon-EOS-600D",
-    "FujifilmXM1": "Fujifilm-X-M1",
-    "NikonD5200": "Nikon-D5200",
-    "OlympusEPL6": "Olympus-E-PL6",
-    "PanasonicGX1": "Panasonic-DMC-GX1",
-    "SamsungNX2000": "Samsung-NX2000",
-    "SonyA57": "Sony-SLT-A57",
-}
-"""What datasets call cameras, and their names in full."""
 
 
 class Temperature(NamedTuple):
@@ -51,7 +36,7 @@ class Temperature(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class CameraMatrices:
     """How a camera sees XYZ in two lights: the ColorMatrix1 and ColorMatrix2 of a DNG file.
 
     The paper writes its C for camera RGB to XYZ and inverts it; these take XYZ to camera RGB and stand where it has
@@ -122,7 +107,7 @@ class Calibration:
         return as_illuminant(_see(self.matrix(_temperatures()), _whites()))
 
 
-def read_calibrations(path: str | Path) -> dict[str, Calibration]:
+def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     """The cameras of a CSV file by name.
 
     Its columns are camera, a11 to a33 and d65_11 to d65_33: the matrices for illuminant A and D65, row by row.
@@ -136,7 +121,7 @@ def read_calibrations(path: str | Path) -> dict[str, Calibration]:
                 raise DataError(
                     f"{path}: line 1: no column {min(missing)}; the columns are camera, a11..a33, d65_11..d65_33"
                 )
-            found: dict[str, Calibration] = {}
+            found: dict[str, CameraMatrices] = {}
             for row in rows:
                 where = f"{path}: line {rows.line_num}"
                 name = (row["camera"] or "").strip()
@@ -144,7 +129,7 @@ def read_calibrations(path: str | Path) -> dict[str, Calibration]:
                     raise DataError(f"{where}: {name + ' is there twice' if name else 'no camera'}; give each one name")
                 try:
                     values = np.array([float(row[column] or "") for column in COLUMNS]).reshape(2, 3, 3)
-                    found[name] = Calibration(name, *values)
+                    found[name] = CameraMatrices(name, *values)
                 except ValueError as error:
                     reason = str(error) if isinstance(error, C5Error) else f"{name}: 18 numbers are needed"
                     raise DataError(f"{where}: {reason}; correct or remove the line") from None
@@ -153,22 +138,6 @@ def read_calibrations(path: str | Path) -> dict[str, Calibration]:
     if not found:
         raise DataError(f"{path}: no camera in it; give a CSV file with a line a camera")
     return found
-
-
-def full_name(camera: str) -> str:
-    """The name of a camera in full, where it is one of `SHORT_NAMES`; any other is its own."""
-    return SHORT_NAMES.get(camera, camera)
-
-
-def match_name(camera: str, calibrations: Collection[str]) -> str | None:
-    """What a table of matrices calls a camera: the same name, or its name in full. Never a part of one."""
-    return next((name for name in (camera, full_name(camera)) if name in calibrations), None)
-
-
-def all_names(camera: str) -> frozenset[str]:
-    """Every name that a camera goes by."""
-    full = full_name(camera)
-    return frozenset({camera, full, *(short for short, known in SHORT_NAMES.items() if known == full)})
 
 
 @cache

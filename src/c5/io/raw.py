@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.calibration import Calibration
 from c5.color import Bools, Float32s, Float64s, as_illuminant
+from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import C5Error, ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import WORKING_PIXELS, LinearImage, resize, shrink
-from c5.readers import DECODER_ERRORS, MAX_PIXELS, read_image
+from c5.io.readers import DECODER_ERRORS, MAX_PIXELS, read_image
 
 RAW_SUFFIXES = frozenset({
     ".3fr", ".arw", ".cr2", ".cr3", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc", ".mef", ".mos", ".nef", ".nrw",
@@ -79,7 +79,7 @@ class Photograph:
     """When it was taken, by the camera's clock."""
     as_shot: Float64s | None = None
     """The illuminant of the camera's own white balance."""
-    calibration: Calibration | None = None
+    matrices: CameraMatrices | None = None
     orientation: int = 1
     """How to turn it for a viewer, 1 to 8 as in Exif. `image` is not turned."""
 
@@ -195,13 +195,13 @@ def _read_raw(path: Path, header: _Header, black: float, white: float | None, pi
             camera = _camera_name(header)
             mosaic, sites = _find_mosaic(raw, header, black, white)
             rgb, clipped = _average(mosaic, sites, pixels)
-            calibration = _calibration(header, raw.rgb_xyz_matrix[:3], camera or "unknown")
+            matrices = _matrices(header, raw.rgb_xyz_matrix[:3], camera or "unknown")
             return Photograph(
                 LinearImage(rgb, clipped=clipped, camera=camera, source=str(path)),
                 (mosaic.shape[0], mosaic.shape[1] // sites.samples),
                 _time(header, raw),
-                _as_shot(header, raw.camera_whitebalance, calibration),
-                calibration,
+                _as_shot(header, raw.camera_whitebalance, matrices),
+                matrices,
                 ORIENTATIONS.get(raw.sizes.flip, 1),
             )
     except C5Error:
@@ -389,23 +389,23 @@ def _time(header: _Header, raw: Any) -> datetime | None:
     return found if found.year > 1970 else None
 
 
-def _as_shot(header: _Header, multipliers: list[float], calibration: Calibration | None) -> Float64s | None:
+def _as_shot(header: _Header, multipliers: list[float], matrices: CameraMatrices | None) -> Float64s | None:
     """The light of the camera's multipliers, or of the chromaticity that some DNGs have in their place."""
     white = _reals(header.tags.get(AS_SHOT_WHITE_XY), 2)
     try:
         if min(multipliers[:3]) > 0:
             return as_illuminant(1 / np.array(multipliers[:3]))
-        if white is not None and calibration is not None and white.min() > 0:
+        if white is not None and matrices is not None and white.min() > 0:
             x, y = white
             n = (x - 0.3320) / (0.1858 - y)
             kelvin = 449 * n**3 + 3525 * n**2 + 6823.3 * n + 5520.33  # McCamy 1992
-            return as_illuminant(calibration.matrix(max(kelvin, 1000)) @ [x / y, 1, (1 - x - y) / y])
+            return as_illuminant(matrices.matrix(max(kelvin, 1000)) @ [x / y, 1, (1 - x - y) / y])
     except (ParameterError, ArithmeticError):
         pass
     return None
 
 
-def _calibration(header: _Header, table: NDArray[np.floating], name: str) -> Calibration | None:
+def _matrices(header: _Header, table: NDArray[np.floating], name: str) -> CameraMatrices | None:
     """The matrices of a DNG's tags; of any other file, LibRaw's for the camera, which is that for D65."""
     balance = _reals(header.tags.get(ANALOG_BALANCE), 3)
     found: dict[float, Float64s] = {}
@@ -423,8 +423,8 @@ def _calibration(header: _Header, table: NDArray[np.floating], name: str) -> Cal
     warm, cold = min(found), max(found)
     try:
         if warm == cold:
-            return Calibration(name, found[warm], found[warm])
-        return Calibration(name, found[warm], found[cold], warm, cold)
+            return CameraMatrices(name, found[warm], found[warm])
+        return CameraMatrices(name, found[warm], found[cold], warm, cold)
     except ParameterError:
         return None  # what the file says cannot be
 

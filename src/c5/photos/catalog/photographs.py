@@ -15,8 +15,8 @@ import numpy as np
 
 from c5.color import Float32s
 from c5.errors import ReadError
-from c5.histogram import Grid, histogram, vividness
-from c5.raw import RAW_SUFFIXES, Photograph
+from c5.histograms import Grid, histogram, vividness
+from c5.io.raw import RAW_SUFFIXES, Photograph
 
 GRID = Grid(powers=(3, 1))
 """What the stored histograms are on: the grid of the bundled model's rolls, which so need no photograph twice."""

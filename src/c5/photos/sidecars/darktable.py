@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from c5.color import Float64s
 from c5.errors import ParameterError, ReadError
-from c5.sidecars.xmp import DESCRIPTION, RDF, REMEDY, Element, Name, Packet
+from c5.photos.sidecars.xmp import DESCRIPTION, RDF, REMEDY, Element, Name, Packet
 
 DARKTABLE = "http://darktable.sf.net/"
 

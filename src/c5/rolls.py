@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from c5.color import Float64s
 from c5.errors import DataError
-from c5.histogram import MOST_VIVID
+from c5.histograms import MOST_VIVID
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]

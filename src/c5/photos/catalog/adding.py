@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from c5.catalog.database import transaction
-from c5.catalog.photographs import (
+from c5.errors import C5Error
+from c5.io.readers import DECODER_ERRORS
+from c5.parallel import in_parallel
+from c5.photos.catalog.database import transaction
+from c5.photos.catalog.photographs import (
     Content,
     Found,
     Reader,
@@ -26,9 +29,6 @@ from c5.catalog.photographs import (
     printable,
     read_content,
 )
-from c5.errors import C5Error
-from c5.parallel import in_parallel
-from c5.readers import DECODER_ERRORS
 
 BATCH = 32
 BATCH_SECONDS = 1.0

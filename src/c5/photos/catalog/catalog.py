@@ -16,16 +16,16 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from c5.catalog.adding import BELOW, Added, Task, add_photographs, below
-from c5.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
-from c5.catalog.photographs import GRID, Reader, resolve, resolve_existing, unpack
-from c5.catalog.rolls import Order, Row, draw_rows, parse_time
 from c5.color import Float32s
 from c5.errors import ParameterError, ProfileError, WriteError
-from c5.estimator import Model, Profile
-from c5.histogram import MOST_VIVID, histogram
+from c5.histograms import MOST_VIVID, histogram
+from c5.io.raw import read_photograph
+from c5.model import Model, Profile
 from c5.model_file import UNPACKING_ERRORS
-from c5.raw import read_photograph
+from c5.photos.catalog.adding import BELOW, Added, Task, add_photographs, below
+from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
+from c5.photos.catalog.photographs import GRID, Reader, resolve, resolve_existing, unpack
+from c5.photos.catalog.rolls import Order, Row, draw_rows, parse_time
 
 
 class CameraStatus(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from c5.colorimetry.temperature import RT_GREENS, RT_KELVINS
 from c5.errors import ParameterError, ReadError
-from c5.temperature import RT_GREENS, RT_KELVINS
 
 SECTION = b"White Balance"
 
@@ -22,7 +22,7 @@ def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> byte
     """A sidecar with this white balance; every other line of an existing one is kept, byte for byte.
 
     A line that RawTherapee cannot read is refused: for one such line it would ignore them all. The numbers are those of
-    `c5.temperature.rawtherapee_temperature`. They mean what they mean in 5.9: the observer is named for later versions,
+    `rawtherapee_temperature`. They mean what they mean in 5.9: the observer is named for later versions,
     which let one choose.
     """
     if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):

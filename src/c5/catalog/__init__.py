@@ -1,8 +1,0 @@
-"""The catalogue of a photographer's files, from which camera rolls and profiles come."""
-
-from c5.catalog.adding import Added
-from c5.catalog.catalog import CameraStatus, Catalog, Entry
-from c5.catalog.database import default_path
-from c5.catalog.rolls import Order
-
-__all__ = ["Added", "CameraStatus", "Catalog", "Entry", "Order", "default_path"]

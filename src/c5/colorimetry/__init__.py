@@ -1,0 +1,1 @@
+"""Spectra, camera matrices, and temperature and tint."""

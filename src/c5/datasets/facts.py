@@ -1,0 +1,35 @@
+"""What is known about the datasets beside what their files say: the names of their cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+SHORT_NAMES = {
+    "Canon1D": "Canon-EOS-1D",
+    "Canon1DsMkIII": "Canon-EOS-1Ds-Mark-III",
+    "Canon5D": "Canon-EOS-5D",
+    "Canon600D": "Canon-EOS-600D",
+    "FujifilmXM1": "Fujifilm-X-M1",
+    "NikonD5200": "Nikon-D5200",
+    "OlympusEPL6": "Olympus-E-PL6",
+    "PanasonicGX1": "Panasonic-DMC-GX1",
+    "SamsungNX2000": "Samsung-NX2000",
+    "SonyA57": "Sony-SLT-A57",
+}
+"""What datasets call cameras, and their names in full."""
+
+
+def full_name(camera: str) -> str:
+    """The name of a camera in full, where it is one of `SHORT_NAMES`; any other is its own."""
+    return SHORT_NAMES.get(camera, camera)
+
+
+def match_name(camera: str, matrices: Collection[str]) -> str | None:
+    """What a table of matrices calls a camera: the same name, or its name in full. Never a part of one."""
+    return next((name for name in (camera, full_name(camera)) if name in matrices), None)
+
+
+def all_names(camera: str) -> frozenset[str]:
+    """Every name that a camera goes by."""
+    full = full_name(camera)
+    return frozenset({camera, full, *(short for short, known in SHORT_NAMES.items() if known == full)})

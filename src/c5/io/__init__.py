@@ -1,0 +1,1 @@
+"""Files in and out: images, raw files, and writing whole or not at all."""
