@@ -13,7 +13,7 @@ import numpy as np
 
 from c5.color import Float32s, Float64s, gains, rgb_to_uv, uv_to_rgb
 from c5.errors import ParameterError
-from c5.histograms import Geometry, Grid
+from c5.histograms import Geometry, Grid, Histograms
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +61,13 @@ def convolve_wrapped(histograms: Float32s, filters: Float32s) -> Float32s:
     return np.fft.irfft2(total, s=histograms.shape[-2:]).astype(np.float32)
 
 
-def locate(
-    histograms: Float32s, filters: Float32s, bias: Float32s, gain: Float32s | None = None, grid: Grid = Grid()
-) -> Estimate:
+def locate(histograms: Histograms, filters: Float32s, bias: Float32s, gain: Float32s | None = None) -> Estimate:
     """The illuminant that filters F, bias B and gain G find in the histograms of an image: softmax(B + G * sum(N * F)).
 
-    `histograms` are of `grid.shape`, `filters` (channels, bins, bins), `bias` and `gain` (bins, bins).
+    `filters` are (channels, bins, bins), `bias` and `gain` (bins, bins).
     """
-    n = grid.bins
+    grid, n = histograms.grid, histograms.grid.bins
     for name, array, shape in (
-        ("histograms", histograms, grid.shape),
         ("filters", filters, (grid.channels, n, n)),
         ("bias", bias, (n, n)),
         ("gain", gain, (n, n)),
@@ -78,7 +75,7 @@ def locate(
         if array is not None and array.shape != shape:
             raise ParameterError(f"{name} must have the shape {shape} on this grid, not {array.shape}")
     published = grid.geometry is Geometry.PUBLISHED
-    scores = (convolve_wrapped if published else convolve)(histograms[-grid.channels :], filters)
+    scores = (convolve_wrapped if published else convolve)(histograms.searched, filters)
     if gain is not None:
         scores = scores * gain
     scores = scores + bias

@@ -6,11 +6,14 @@ illuminant is finding where the histogram sits.
 
 from __future__ import annotations
 
+import hashlib
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +23,9 @@ from c5.errors import ImageError, ParameterError
 from c5.image import LinearImage, nothing_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
-"""Pixels worked on at a time. All that is in flight for so many, about 2 MB, stays in a core's cache."""
+"""Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
 
-# Once a block of this size has been freed, glibc keeps the memory between two histograms instead of giving it back to
-# the system and asking for it anew, page by page, which takes as long as the counting itself (mallopt(3)).
-np.empty(24 * 2**20, np.uint8)
+ALLOCATOR_BYTES = 24 * 2**20
 
 FLOOR = np.float32(1e-30)
 """Added to every channel, so that a channel at zero puts a color far out of range instead of nowhere."""
@@ -55,12 +56,12 @@ class Grid:
     """The square is |u|, |v| <= limit, in nats."""
     geometry: Geometry = Geometry.EXACT
     powers: tuple[int, ...] = (1,)
-    """There is a pixel histogram for each: the power of its brightness that a pixel weighs by. 0 counts all alike, 3
-    hardly any but the brightest. Gradients weigh by their brightness itself."""
+    """There is one pixel histogram for each power: its pixels are weighted by brightness ** power. Power 0 counts all
+    pixels alike, 3 hardly any but the brightest. Power 1 is always there. Gradients are weighted by their brightness."""
     strips: int = 1
-    """With more than one, each histogram comes a second time: as the mean over so many strips of the image, of rows as
-    they are stored, each by how many of its pixels count. However bright a window is in one of them, it does not
-    outshine the others. A network sees the first; the light is found in the second."""
+    """With more than one, the light is searched for in a second set of histograms: the mean over this many horizontal
+    strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
+    outshine the others."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -71,6 +72,8 @@ class Grid:
             raise ParameterError(f"powers must be one or more, each once, not {self.powers}")
         if not all(isinstance(power, int) and 0 <= power <= 4 for power in self.powers):
             raise ParameterError(f"powers must be whole numbers from 0 to 4, not {self.powers}")
+        if 1 not in self.powers:
+            raise ParameterError(f"powers must contain 1, the histogram by brightness, not only {self.powers}")
         if not isinstance(self.strips, int) or not 1 <= self.strips <= 16:
             raise ParameterError(f"strips must lie between 1 and 16, not {self.strips}")
         if self.geometry is Geometry.PUBLISHED and (self.powers, self.strips) != ((1,), 1):
@@ -81,19 +84,53 @@ class Grid:
         """The grid of the models published with the paper."""
         return cls(bins, geometry=Geometry.PUBLISHED)
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Grid:
+        """The grid that `to_json` describes; powers and strips may be left out."""
+        powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
+        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "bins": self.bins,
+            "limit": self.limit,
+            "geometry": self.geometry.value,
+            "powers": list(self.powers),
+            "strips": self.strips,
+        }
+
+    @property
+    def key(self) -> str:
+        """What tells histograms on this grid from all others: model identities, caches and catalogues contain it.
+
+        It names the parameters, and what counting gives for a fixed image: when the counting changes, so does the key.
+        """
+        powers = "".join(map(str, self.powers))
+        return f"{self.bins}-{self.limit:g}-{self.geometry.value}-{powers}-{self.strips}-{_fingerprint(self.geometry)}"
+
     @property
     def channels(self) -> int:
-        """How many histograms of an image a network sees."""
+        """How many histograms a network looks at: one for each power, and that of gradients."""
         return len(self.powers) + 1
 
     @property
+    def seen(self) -> slice:
+        """Where in a stack of histograms those are that a network looks at."""
+        return slice(0, self.channels)
+
+    @property
+    def searched(self) -> slice:
+        """Where in a stack of histograms those are in which the light is searched for."""
+        return slice(self.shape[0] - self.channels, self.shape[0])
+
+    @property
     def without_strips(self) -> Grid:
-        """Enough for the images of a roll, in which no light is looked for."""
+        """Enough for the images of a roll, in which no light is searched for."""
         return replace(self, strips=1)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of what `histogram` makes of an image."""
+        """The shape of the stack of histograms of one image."""
         return self.channels * (1 if self.strips == 1 else 2), self.bins, self.bins
 
     @property
@@ -112,8 +149,73 @@ class Grid:
         return self.u if self.geometry is Geometry.EXACT else -self.u
 
 
-def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
-    """The pixel histograms and the gradient histogram of an image, float32 of `grid.shape`; see `Grid.strips`.
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """The histograms of an image on a grid, or of several images along leading axes."""
+
+    grid: Grid
+    stack: Float32s
+    """(..., *grid.shape): for each power the histogram of pixels, then that of gradients; with strips, all of them
+    again, averaged over the strips. Each holds square roots of shares that sum to 1."""
+
+    def __post_init__(self) -> None:
+        if self.stack.shape[-3:] != self.grid.shape or self.stack.dtype != np.float32:
+            raise ParameterError(
+                f"histograms on this grid must be float32 of shape (..., {', '.join(map(str, self.grid.shape))}), not "
+                f"{self.stack.dtype} {self.stack.shape}; make them with c5.histogram(image, grid)"
+            )
+
+    @property
+    def seen(self) -> Float32s:
+        """(..., channels, bins, bins) what a network looks at."""
+        return self.stack[..., self.grid.seen, :, :]
+
+    @property
+    def searched(self) -> Float32s:
+        """(..., channels, bins, bins) where the light is searched for."""
+        return self.stack[..., self.grid.searched, :, :]
+
+    @property
+    def by_brightness(self) -> Float32s:
+        """(..., bins, bins) the histogram of pixels weighted by their brightness, which every grid has."""
+        return self.stack[..., self.grid.powers.index(1), :, :]
+
+    @property
+    def vividness(self) -> Float64s:
+        """(...) the standard deviation of log-chroma over the pixels, weighted by their brightness."""
+        masses = self.by_brightness.astype(np.float64) ** 2  # the histogram holds square roots
+        masses /= masses.sum(axis=(-2, -1), keepdims=True)
+        spread = np.zeros(masses.shape[:-2])
+        for centres, axis in ((self.grid.u, -2), (self.grid.v, -1)):
+            shares = masses.sum(axis=axis)
+            mean = shares @ centres
+            spread += shares @ centres**2 - mean**2
+        return np.sqrt(np.maximum(spread, 0))
+
+    @property
+    def without_strips(self) -> Histograms:
+        """The same as the images of a roll need them."""
+        return self if self.grid.strips == 1 else Histograms(self.grid.without_strips, self.seen)
+
+    def pack(self) -> bytes:
+        """The stack, exactly, in a few kilobytes an image: most bins are empty."""
+        bytes_of_each = np.ascontiguousarray(self.stack, "<f4").view(np.uint8).reshape(-1, 4)
+        return zlib.compress(bytes_of_each.T.tobytes(), 6)  # exponents compress well when they stand together
+
+    @classmethod
+    def unpack(cls, grid: Grid, packed: bytes) -> Self:
+        """What `pack` has packed, of one image. Damaged bytes raise `zlib.error` or `ValueError`."""
+        size = 4 * int(np.prod(grid.shape))
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(packed, size)
+        if len(data) != size or unpacker.unconsumed_tail:
+            raise ValueError(f"{len(data)} bytes of histograms, not {size}")
+        planes = np.frombuffer(data, np.uint8).reshape(4, -1)
+        return cls(grid, np.ascontiguousarray(planes.T).view("<f4").reshape(grid.shape).astype(np.float32, copy=False))
+
+
+def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms:
+    """The histograms of an image: of its pixels for each power of the grid, and of its gradients.
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
@@ -128,7 +230,29 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Float32s:
             f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
-    return np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32)
+    return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))
+
+
+@cache
+def _fingerprint(geometry: Geometry) -> str:
+    """Eight digits for what counting gives, coarsely enough to be the same on every machine."""
+    grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid.published()
+    levels = np.rint(histogram(_probe(geometry), grid).stack * PROBE_LEVELS).astype(np.uint8)
+    return hashlib.sha256(levels.tobytes()).hexdigest()[:8]
+
+
+def _probe(geometry: Geometry) -> LinearImage:
+    """Patches, ramps and noise, some of it clipped or masked. No bin of its histograms is near a rounding edge."""
+    rng = np.random.default_rng(PROBE_SEEDS[geometry])
+    patches = np.kron(rng.integers(1, 200, (4, 6, 3)), np.ones((6, 6, 1)))
+    numbers = patches * np.linspace(0.3, 1.3, 36)[:, None] + rng.integers(0, 8, (24, 36, 3))
+    mask = np.ones((24, 36), np.bool_)
+    mask[3:7, 20:29] = False
+    return LinearImage(np.clip(numbers, 0, 255).astype(np.uint8), mask)
+
+
+PROBE_LEVELS = 128
+PROBE_SEEDS = {Geometry.EXACT: 1335, Geometry.PUBLISHED: 41}
 
 
 def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
@@ -155,6 +279,9 @@ class _Counted(NamedTuple):
 
 
 def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
+    # Once a block of this size has been freed, glibc keeps memory between two histograms instead of giving it back to
+    # the system and asking for it again, page by page, which takes as long as the counting itself (mallopt(3)).
+    np.empty(ALLOCATOR_BYTES, np.uint8)
     pixels: _BilinearCounter | _PublishedCounter
     gradients: _BilinearCounter | _PublishedCounter
     if grid.geometry is Geometry.EXACT:
@@ -175,22 +302,6 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
         pixels.end_strip()
         gradients.end_strip()
     return _Counted(pixels, gradients, colors.where)
-
-
-MOST_VIVID = 20
-"""Of a camera's photographs, so many are the vivid ones, and so many the dull ones, as in the paper."""
-
-
-def vividness(histograms: Float32s, grid: Grid) -> Float64s:
-    """The standard deviation of log-chroma over the pixels of images, of their histograms (images, ...)."""
-    masses = histograms[:, 0].astype(np.float64) ** 2  # the histogram holds square roots
-    masses /= masses.sum(axis=(1, 2), keepdims=True)
-    spread = np.zeros(len(masses))
-    for centres, axis in ((grid.u, 1), (grid.v, 2)):
-        shares = masses.sum(axis=axis)
-        mean = shares @ centres
-        spread += shares @ centres**2 - mean**2
-    return np.sqrt(np.maximum(spread, 0))
 
 
 class _Colors(NamedTuple):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from c5.ccc import Estimate, locate
 from c5.color import Float32s
 from c5.errors import ModelFileError, ParameterError, ProfileError
-from c5.histograms import Grid, histogram
+from c5.histograms import Grid, Histograms, histogram
 from c5.image import LinearImage, shrink
 from c5.io.files import write_file
 from c5.io.raw import read_photograph
@@ -112,10 +112,10 @@ class Model:
             histograms.append(histogram(image, self.grid.without_strips))
         return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
 
-    def calibrate_histograms(self, histograms: Sequence[Float32s], camera: str | None = None) -> Profile:
+    def calibrate_histograms(self, histograms: Sequence[Histograms], camera: str | None = None) -> Profile:
         """The same from histograms on the model's grid, with or without its strips, as `c5.histogram` makes them."""
         for one in histograms:
-            self._check_histograms(one, self.grid.shape, self.grid.without_strips.shape)
+            self._check_histograms(one, self.grid, self.grid.without_strips)
         if self.file.kind == "separate":
             features: tuple[NDArray[Any], ...] = ()
             if len(histograms) > self.takes(len(histograms)):
@@ -124,13 +124,13 @@ class Model:
                     f"{len(histograms)}; choose some"
                 )
             if len(histograms):
-                features = (np.concatenate([self._seen(one) for one in histograms]),)
+                features = (np.stack([one.seen for one in histograms]),)
             return Profile(self.identity, features, len(histograms), camera)
         # Image by image, so that the features of one never depend on its neighbours; rounded before they are kept, so
         # that a saved profile is the same profile.
         pooled: list[Float32s] = [np.full(shape, -np.inf, np.float32) for shape in self._profile_shapes]
         for one in histograms:
-            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": self._seen(one)})):
+            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": one.seen[None]})):
                 np.maximum(pooled[level], features_of_one, out=pooled[level])
         if not len(histograms):
             pooled = [np.zeros_like(level) for level in pooled]
@@ -153,38 +153,37 @@ class Model:
         """The light of each image, all from one camera."""
         return [self.estimate(image, profile) for image in images]
 
-    def estimate_histogram(self, histograms: Float32s, profile: Profile | None = None) -> Estimate:
+    def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""
         emitted = self.emit(histograms, profile)
-        return locate(histograms, *emitted, grid=self.grid)
+        return locate(histograms, *emitted)
 
-    def emit(self, histograms: Float32s, profile: Profile | None = None) -> tuple[Float32s, Float32s, Float32s | None]:
+    def emit(
+        self, histograms: Histograms, profile: Profile | None = None
+    ) -> tuple[Float32s, Float32s, Float32s | None]:
         """The CCC model for one image: filters F (channels, n, n), bias B (n, n), gain G (n, n) or None."""
-        self._check_histograms(histograms, self.grid.shape)
+        self._check_histograms(histograms, self.grid)
+        query = histograms.seen[None]
         if profile is None:
             profile = self._no_roll
         else:
             self.check_profile(profile)
         if self.file.kind == "separate":
             # Slots that are left over repeat the roll; without a roll, the image itself.
-            roll = profile.features[0] if profile.features else self._seen(histograms)
+            roll = profile.features[0] if profile.features else query
             slots = np.arange(self.file.n_images - 1) % len(roll)
-            inputs = {"query": self._seen(histograms), "roll": roll[slots][None]}
+            inputs = {"query": query, "roll": roll[slots][None]}
         else:
-            inputs = {"query": self._seen(histograms)}
+            inputs = {"query": query}
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
         filters, bias, *gain = self._query.run(None, inputs)
         return filters[0], bias[0], gain[0][0] if gain else None
 
-    def _seen(self, histograms: Float32s) -> Float32s:
-        """(1, channels, bins, bins) of an image's histograms: what the network sees."""
-        return histograms[None, : self.grid.channels]
-
-    def _check_histograms(self, histograms: Float32s, *shapes: tuple[int, ...]) -> None:
-        if histograms.shape not in shapes or histograms.dtype != np.float32:
+    def _check_histograms(self, histograms: Histograms, *grids: Grid) -> None:
+        if histograms.grid not in grids or histograms.stack.ndim != 3:
             raise ParameterError(
-                f"histograms must be float32 of shape {self.grid.shape} for the model {self.name}, not "
-                f"{histograms.dtype} {histograms.shape}; make them with c5.histogram(image, model.grid)"
+                f"the model {self.name} needs histograms of one image on its own grid; make them with "
+                "c5.histogram(image, model.grid)"
             )
 
     def check_profile(self, profile: Profile) -> None:

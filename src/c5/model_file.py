@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from c5.errors import ModelFileError, ParameterError
-from c5.histograms import Geometry, Grid
+from c5.histograms import Grid
 from c5.io.files import write_file
 
 FORMAT = "c5-model"
 VERSION = 3
-"""2 says with `powers` how the pixel histograms are weighed, where there is another than one by the first power; 3 says
-with `strips` that parts of an image weigh alike."""
+"""Version 2 added `powers` to the grid, version 3 `strips`."""
 MAX_BYTES = 64 * 2**20
 """No part of a model file unpacks to more than this."""
 
@@ -69,8 +68,8 @@ class ModelFile:
 
     @cached_property  # every estimate asks for it, and it reads every byte of the graphs
     def identity(self) -> str:
-        """Sixteen hexadecimal digits that tell this network from any other; profiles carry them."""
-        digest = hashlib.sha256()
+        """Sixteen hexadecimal digits that tell this model from any other; profiles carry them."""
+        digest = hashlib.sha256(self.grid.key.encode() + b"\0")
         for name in sorted(self.graphs):
             digest.update(name.encode() + b"\0" + self.graphs[name])
         return digest.hexdigest()[:16]
@@ -80,10 +79,10 @@ def write_model(path: str | Path, model: ModelFile) -> Path:
     """Write a model file, whole or not at all."""
     description = {
         "format": FORMAT,
-        "version": _oldest_version(model.grid),
+        "version": VERSION,
         "name": model.name,
         "kind": model.kind,
-        "grid": _describe(model.grid),
+        "grid": model.grid.to_json(),
         "n_images": model.n_images,
         "graphs": {name: hashlib.sha256(data).hexdigest() for name, data in model.graphs.items()},
         "training": model.training,
@@ -136,7 +135,7 @@ def read_model(path: str | Path) -> ModelFile:
         return ModelFile(
             name=str(description["name"]),
             kind=description["kind"],
-            grid=_read_grid(description["grid"]),
+            grid=Grid.from_json(description["grid"]),
             n_images=int(description["n_images"]),
             graphs=graphs,
             training=description["training"],
@@ -145,28 +144,6 @@ def read_model(path: str | Path) -> ModelFile:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error
-
-
-def _describe(grid: Grid) -> dict[str, Any]:
-    described: dict[str, Any] = {"bins": grid.bins, "limit": grid.limit, "geometry": grid.geometry.value}
-    if grid.powers != (1,):
-        described["powers"] = list(grid.powers)
-    if grid.strips != 1:
-        described["strips"] = grid.strips
-    return described
-
-
-def _read_grid(described: dict[str, Any]) -> Grid:
-    powers = tuple(described.get("powers", (1,)))
-    geometry = Geometry(described["geometry"])
-    return Grid(described["bins"], described["limit"], geometry, powers, described.get("strips", 1))
-
-
-def _oldest_version(grid: Grid) -> int:
-    """The oldest version of the format that can say what the grid is."""
-    if grid.strips != 1:
-        return 3
-    return 1 if grid.powers == (1,) else 2
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

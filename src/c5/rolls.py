@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from c5.color import Float64s
 from c5.errors import DataError
-from c5.histograms import MOST_VIVID
+
+MOST_VIVID = 20
+"""The vivid photographs of a camera are this many, and so are the dull ones, as in the paper."""
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]

@@ -33,7 +33,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     grid = model.grid
     histograms = histogram(image, grid)
     filters, bias, gain = model.emit(histograms, profile)
-    estimate = locate(histograms, filters, bias, gain, grid)
+    estimate = locate(histograms, filters, bias, gain)
     assert estimate.heat_map is not None  # a model always makes one
     spot = _bin_of(estimate.uv, grid)
     gains = " ".join(f"{value:.2f}" for value in estimate.gains)
@@ -43,7 +43,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, grid), spot)),
     ]
     powers = [POWERS.get(power, f"brightness to the power {power}") for power in grid.powers]
-    seen = _show_histograms("N", histograms[: grid.channels], grid, [*powers, ""])
+    seen = _show_histograms("N", histograms.seen, grid, [*powers, ""])
     emitted = [(f"Filter F{i}", "" if i else "blue -, red +", _signed(one, grid)) for i, one in enumerate(filters)]
     emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), grid), spot)))
     if gain is not None:
@@ -51,7 +51,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     rows = [seen + emitted] if len(seen + emitted) <= 6 else [seen, emitted]  # no wider than a page
     if grid.strips > 1:
         notes = [f"the same, {grid.strips} strips weighing alike"] * grid.channels
-        rows = [seen, _show_histograms("M", histograms[-grid.channels :], grid, notes), emitted]
+        rows = [seen, _show_histograms("M", histograms.searched, grid, notes), emitted]
     thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
 
     widths = [sum(p.width + SPACE for _, _, p in row) - SPACE for row in (top, *rows)]
