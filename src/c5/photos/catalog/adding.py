@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from c5.errors import C5Error
-from c5.io.readers import DECODER_ERRORS
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import transaction
 from c5.photos.catalog.photographs import (
@@ -154,7 +153,7 @@ def _examine(one: _Examined, read: Reader) -> _Examined:
     path = Path(os.fsdecode(one.path))
     try:
         return one._replace(content=read_content(path, read))
-    except (C5Error, *DECODER_ERRORS) as error:
+    except C5Error as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
     if not reason.startswith(str(path)):
         reason = f"{path}: {reason}"
