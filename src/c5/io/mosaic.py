@@ -8,11 +8,12 @@ All that touches LibRaw is here, and runs in a process of its own: see `c5.io.wo
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ MAX_PIXELS_PER_BYTE = 64
 
 SMALL_UNITS = 2_000_000
 """Repeats of the color filters in a small picture."""
+
+M_PERTURB = -6  # of malloc.h
 
 REMEDY = "export a linear 16-bit TIFF from a raw converter"
 AGAIN = "copy it again from its source"
@@ -72,23 +75,47 @@ def average(task: Task, expect: Callable[[int], None] = lambda photosites: None)
     except OSError as error:
         raise ReadError(f"cannot be opened: {error.strerror}; check the permissions and the disk") from None
     with file, rawpy.RawPy() as raw:
-        file_bytes = os.fstat(file.fileno()).st_size
-        if file_bytes > MAX_BYTES:
-            raise ReadError(f"{file_bytes / 1e9:.1f} GB are more than a photograph has; {AGAIN}")
-        with _libraw():
-            # By its descriptor: LibRaw takes only names in UTF-8, and another file may have the name by now.
-            raw.open_file(f"/dev/fd/{file.fileno()}" if os.path.exists("/dev/fd") else task.path)
-            height, width = raw.sizes.raw_height, raw.sizes.raw_width
-        if height * width > min(MAX_PIXELS, MAX_PIXELS_PER_BYTE * file_bytes):
-            raise ReadError(f"claims to hold {width}x{height} pixels; {AGAIN}")
-        expect(height * width)
-        with _libraw():
-            raw.unpack()
+        with _zeroed_memory():
+            _unpack(raw, file, task.path, expect)
         sensor = _Sensor.of(raw)
         mosaic, sites = _find_mosaic(sensor, task)
         rgb, clipped = _average(mosaic, sites, task.pixels)
         size = (mosaic.shape[0], mosaic.shape[1] // sites.samples)
         return Averaged(rgb, clipped, size, sensor.flip, sensor.multipliers, sensor.matrix, sensor.time)
+
+
+def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) -> None:
+    file_bytes = os.fstat(file.fileno()).st_size
+    if file_bytes > MAX_BYTES:
+        raise ReadError(f"{file_bytes / 1e9:.1f} GB are more than a photograph has; {AGAIN}")
+    with _libraw():
+        # By its descriptor: LibRaw takes only names in UTF-8, and another file may have the name by now.
+        raw.open_file(f"/dev/fd/{file.fileno()}" if os.path.exists("/dev/fd") else path)
+        height, width = raw.sizes.raw_height, raw.sizes.raw_width
+    if height * width > min(MAX_PIXELS, MAX_PIXELS_PER_BYTE * file_bytes):
+        raise ReadError(f"claims to hold {width}x{height} pixels; {AGAIN}")
+    expect(height * width)
+    with _libraw():
+        raw.unpack()
+
+
+@contextmanager
+def _zeroed_memory() -> Iterator[None]:
+    """Fill memory with zeros before it is used, where the system can (glibc).
+
+    LibRaw does not fill what a damaged file leaves out of its picture; without this, it would be something else each
+    time.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        yield
+        return
+    set_option(M_PERTURB, 255)  # fills with 255 ^ 255
+    try:
+        yield
+    finally:
+        set_option(M_PERTURB, 0)
 
 
 @contextmanager

@@ -47,6 +47,8 @@ MAX_JPEG_SCANS = 100
 MAX_PNG_CHUNKS = 100_000
 MAX_NPY_HEADER = 1 << 14
 
+NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
 
 @contextmanager
 def decoding(remedy: str = "export it again") -> Iterator[None]:
@@ -159,16 +161,16 @@ def _decode_png(file: BinaryIO, size: int) -> _Decoded:
     import imagecodecs
 
     data = file.read(size)
+    if data[12:16] != b"IHDR" or len(data) < 33:
+        raise ReadError("damaged or incomplete: it has no header; copy or export it again")
+    width, height, bits = struct.unpack(">IIB", data[16:25])
+    _check_size(height, width, 4 * max(bits // 8, 1), size)
     kept, said = [data[:8]], dict[bytes, bytes]()
     for kind, chunk in _png_chunks(data):
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):  # others cost the decoder memory and mean nothing to it
             kept.append(chunk)
-        if kind in (b"IHDR", b"cICP", b"iCCP", b"sRGB", b"gAMA"):
+        if kind in (b"cICP", b"iCCP", b"sRGB", b"gAMA"):
             said.setdefault(kind, chunk[8:-4])
-    if len(said.get(b"IHDR", b"")) != 13:
-        raise ReadError("damaged: it has no header; copy or export it again")
-    width, height, bits = struct.unpack(">IIB", said[b"IHDR"][:9])
-    _check_size(height, width, 4 * max(bits // 8, 1), size)
     with decoding():
         pixels = imagecodecs.png_decode(b"".join(kept))
     return _Decoded(np.asarray(pixels), _judge_png(said))
@@ -226,8 +228,10 @@ def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
     start = io.BytesIO(file.read(MAX_NPY_HEADER))
     with decoding():
         version = np.lib.format.read_magic(start)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, by_column, dtype = read(start)
+    if version not in NPY_HEADERS:
+        raise ReadError("an .npy file of a version that cannot hold an image; save it again")
+    with decoding():
+        shape, by_column, dtype = NPY_HEADERS[version](start)
     if dtype.hasobject:
         raise ReadError("it holds Python objects, not pixels; save an array of numbers")
     check_type(np.empty(0, dtype))

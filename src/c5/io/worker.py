@@ -9,8 +9,6 @@ so that even a worker that a file has taken over can send nothing but numbers.
 - A worker that takes too long is killed, one that crashes is noticed, and both cost that one file.
 - Its memory is limited by the system, to what the picture needs and a reserve.
 - Whatever LibRaw prints is caught and becomes part of the error.
-- Memory that LibRaw leaves unset is zero (by glibc's MALLOC_PERTURB_), so that a damaged file gives the same picture
-  every time.
 - A worker sees the end of its standard input when its parent ends, however that happens, and ends at once. Ctrl-C in a
   terminal does not reach it: its parent decides.
 
@@ -51,8 +49,8 @@ SPARE_MEMORY = 1_200_000_000
 PIXEL_MEMORY = 16
 """What decoding may take in bytes: so much, and so much for each photosite."""
 
-ENVIRONMENT = {"MALLOC_PERTURB_": "255", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""255 means that memory is filled with 255 ^ 255 = 0."""
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""There are as many workers as readers, each with a thread of its own."""
 
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from c5.io.worker import serve; serve()"
 
