@@ -22,6 +22,9 @@ from c5.augmentation import Augmentation
 from c5.cli import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
+from c5.datasets.features import Feature, HistogramFeature
+from c5.datasets.prepared import load_feature
+from c5.datasets.torus import TorusFeature, wrapped_histograms
 from c5.evaluation import report
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
@@ -38,14 +41,13 @@ from c5.evaluation.protocols import (
 from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
 from c5.evaluation.run import evaluate
-from c5.histograms import MOST_VIVID, vividness
 from c5.metrics import summarize
 from c5.model import Model
-from c5.rolls import Selection, select_rolls
-from c5.training.config import NetworkConfig, TrainConfig
-from c5.training.extra import Extra
-from c5.training.ffcc import wrapped_histograms
-from c5.training.methods import ABLATIONS, C5, FfccMethod, add_extra, configurations, make_methods
+from c5.rolls import MOST_VIVID, Selection, select_rolls
+from c5.training.config import NetworkConfig, RealTraining
+from c5.training.ffcc import FfccConfig
+from c5.training.making import Making
+from c5.training.methods import ABLATIONS, C5, add_made, configurations, make_methods
 
 CAMERAS = {
     "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
@@ -225,7 +227,7 @@ def test_vividness_is_of_the_scene_and_not_of_the_light() -> None:
     colorful = np.asarray(textured(2, 40, 60))
     gains = np.exp(np.array([8, 0, -5]) * grid.step) * 0.3
     images = [gray, colorful, colorful * 0.5, colorful * gains]
-    values = vividness(np.stack([histogram(LinearImage(np.minimum(i, 1)), grid) for i in images]), grid)
+    values = [float(histogram(LinearImage(np.minimum(i, 1)), grid).vividness) for i in images]
     assert values[0] < 0.2 < values[1]
     np.testing.assert_allclose(values[2:], values[1], rtol=1e-3)
 
@@ -363,6 +365,7 @@ class Fragile:
     name: str = "fragile"
     learns: bool = True
     device: str = "CPU"
+    features: Sequence[Feature[Any]] = ()
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -449,7 +452,7 @@ def test_strips_tell_methods_apart() -> None:
     """The same graphs with and without them give other lights."""
     model = load_model()
     without = Model(replace(model.file, grid=model.grid.without_strips))
-    assert without.identity == model.identity
+    assert without.identity != model.identity
     assert Trained(without, Rolls()).settings != Trained(model, Rolls()).settings
 
 
@@ -544,7 +547,7 @@ def test_what_is_made_on_the_fly_comes_from_the_training_side(tmp_path: Path) ->
     samples = read_samples(write_manifest(tmp_path / "data"))
     for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
         task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
-        made = [s for s in add_extra(task, Extra(Augmentation.CLUSTERING, 20)) if s.made]
+        made = [s for s in add_made(task, Making(Augmentation.CLUSTERING, 20), ()) if s.made]
         assert len(made) == 20
         assert all(sample.sources <= fold.train and not sample.cameras & fold.unseen for sample in made)
 
@@ -553,22 +556,26 @@ def test_each_fold_trains_on_its_own_made_images(tmp_path: Path, monkeypatch: py
     """Made images are called alike in every fold; their histograms must not be."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     samples = read_samples(write_manifest(tmp_path / "data"))
-    extra = Extra(Augmentation.SAMPLING, 8)
-    config = replace(TrainConfig(), crops=0)
-    c5, ffcc = C5("c5+sampling", config, Rolls(), extra=extra), FfccMethod("ffcc+sampling", extra=extra)
+    making = Making(Augmentation.SAMPLING, 8)
+    torus = FfccConfig().torus
+    wanted = (HistogramFeature(Grid()), TorusFeature(torus))
     for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
         task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
-        images = add_extra(task, extra)
-        expected = [histogram(sample.read(), config.network.grid) for sample in images]
-        np.testing.assert_allclose(c5._load(images, task, training=True).histograms, expected, atol=1e-6)
-        wrapped = [wrapped_histograms(sample.read()) for sample in images]
-        np.testing.assert_allclose(ffcc._load(images, task), wrapped, atol=1e-6)
+        images = add_made(task, making, wanted)
+        assert sum(sample.made for sample in images) == 8
+        for sample in images:
+            image = sample.read()
+            found = load_feature(sample, wanted[0]).stack[0]
+            np.testing.assert_allclose(found, histogram(image, Grid()).stack, rtol=2e-3, atol=1e-6)
+            wrapped = load_feature(sample, wanted[1])
+            np.testing.assert_allclose(wrapped, wrapped_histograms(image, torus), rtol=2e-3, atol=1e-6)
 
 
 def test_other_labels_are_another_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     samples = read_samples(write_manifest(tmp_path / "data"))
-    tiny = TrainConfig(NetworkConfig(bins=16, widths=(4, 8), n_images=3), epochs=1, shift=0, crops=0)
+    network = NetworkConfig(Grid(16), widths=(4, 8), n_images=3)
+    tiny = RealTraining(networks=(network,), epochs=1, shift_bins=0, crops=0)
     method = C5("c5", tiny, Rolls((3,), repeats=1))
     protocol = split_by_name(["Alpha"], ["Beta"])
     drain(evaluate(protocol, samples, [method], tmp_path / "out"))
@@ -587,11 +594,11 @@ def test_a_camera_is_the_same_under_all_its_names() -> None:
 
 def test_named_configurations_are_the_papers_ablations() -> None:
     known = configurations()
-    assert {known[f"bins-{n}"].network.bins for n in (16, 32, 128)} == {16, 32, 128}
+    assert {known[f"bins-{n}"].grid.bins for n in (16, 32, 128)} == {16, 32, 128}
     assert known["smoothness-0"].smooth_filters == known["smoothness-0"].smooth_bias == 0
-    assert known["constant-batch"].batch_sizes == (16,)
-    assert not known["no-gradient"].network.gradient
-    assert not known["no-uv"].network.coordinates
-    assert known["gain"].network.gain
+    assert known["constant-batch"] == RealTraining(batch_sizes=(16,))
+    assert not known["no-gradient"].networks[0].gradient
+    assert not known["no-uv"].networks[0].coordinates
+    assert known["gain"].networks[0].gain
     names = [method.name for method in make_methods("c5:ablations", Rolls())]
-    assert names == ["c5", *(f"c5:{name}" for name in ABLATIONS)]
+    assert names == ["c5:plain", *(f"c5:{name}" for name in ABLATIONS)]

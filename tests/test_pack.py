@@ -22,7 +22,7 @@ from test_datasets import write_ffcc
 
 from c5 import DataError, LinearImage
 from c5.datasets import Capture, ImageFile, PackedImage, Sample, examine, read_samples, write_pack
-from c5.datasets.pack import START
+from c5.datasets.container import START
 from c5.errors import ReadError, WriteError
 from c5.image import shrink
 
@@ -271,7 +271,7 @@ def test_only_one_packing_writes_to_a_file(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
 
     def intrude(samples: Iterable[Sample]) -> Iterable[Sample]:
-        with pytest.raises(WriteError, match="another packing"):
+        with pytest.raises(WriteError, match="another process"):
             write_pack(make_samples(1), tmp_path / "x.c5data")
         yield from samples
 

@@ -13,7 +13,7 @@ from c5.errors import (
     ReadError,
     WriteError,
 )
-from c5.histograms import Geometry, Grid, histogram
+from c5.histograms import Geometry, Grid, Histograms, histogram
 from c5.image import LinearImage
 from c5.io.raw import Photograph, read_photograph
 from c5.io.readers import read_image
@@ -25,6 +25,7 @@ __all__ = [
     "Estimate",
     "Geometry",
     "Grid",
+    "Histograms",
     "ImageError",
     "LinearImage",
     "Model",

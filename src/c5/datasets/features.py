@@ -154,7 +154,7 @@ def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
 def _code_values() -> NDArray[np.float32]:
     values = np.exp(-STEP * (np.arange(CODES) - 1.0))
     values[0] = 0
-    return values.astype(np.float32)
+    return np.asarray(values, dtype=np.float32)
 
 
 def feature_rng(digest: str) -> np.random.Generator:

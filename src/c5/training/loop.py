@@ -211,7 +211,7 @@ class Trainer:
         return replay
 
 
-class Tester:
+class Evaluator:
     """A trained network and images to test it on. What does not depend on the rolls is computed once."""
 
     def __init__(self, network: Network, stacks: NDArray[np.float16]) -> None:

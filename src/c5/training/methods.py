@@ -22,7 +22,7 @@ from c5.histograms import Grid
 from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
-from c5.training.loop import Tester, default_device
+from c5.training.loop import Evaluator, default_device
 from c5.training.making import Making, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, train
@@ -94,10 +94,12 @@ class C5:
         used = np.unique(np.concatenate([task.queries, *(roll.ravel() for rolls in drawn.values() for roll in rolls)]))
         stacks = load_stacks([task.photographs[index] for index in used], self.config.grid)
         queries = np.searchsorted(used, task.queries)
-        testers = [Tester(network, stacks) for network in networks]
+        evaluators = [Evaluator(network, stacks) for network in networks]
         result = {}
         for variant, rolls in drawn.items():
-            found = [tester.estimate(np.searchsorted(used, roll), queries) for tester in testers for roll in rolls]
+            found = [
+                evaluator.estimate(np.searchsorted(used, roll), queries) for evaluator in evaluators for roll in rolls
+            ]
             illuminants, uncertainties = zip(*found, strict=True)
             result[variant] = Estimates(np.stack(illuminants), np.stack(uncertainties))
         return result

@@ -28,7 +28,7 @@ from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig, train_config_from_json
 from c5.training.data import Track, load_stacks, load_training_data, training_feature
 from c5.training.export import export_model
-from c5.training.loop import Epoch, Tester, Trainer
+from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making
 from c5.training.network import Network
 
@@ -90,11 +90,11 @@ class Validation:
 
     def errors(self, network: Network, repeats: int) -> Float64s:
         """Angular errors (repeats, images), each image with other images of its camera as its roll."""
-        tester, queries = Tester(network, self.stacks), np.arange(len(self.cameras))
+        evaluator, queries = Evaluator(network, self.stacks), np.arange(len(self.cameras))
         rolls = [
             draw_rolls(self.cameras, queries, self.additional, np.random.default_rng([7, i])) for i in range(repeats)
         ]
-        return np.stack([angular_error(tester.estimate(roll).illuminants, self.illuminants) for roll in rolls])
+        return np.stack([angular_error(evaluator.estimate(roll).illuminants, self.illuminants) for roll in rolls])
 
 
 def train(
