@@ -131,6 +131,12 @@ def test_an_image_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.c5set"))
 
 
+def read_all(path: Path) -> None:
+    for sample in read_samples(path):
+        for feature in FEATURES:
+            load_feature(sample, feature)
+
+
 def test_damage_is_found(tmp_path: Path) -> None:
     samples = read_samples(write_ffcc(tmp_path / "set"))
     path = tmp_path / "x.c5set"
@@ -141,10 +147,8 @@ def test_damage_is_found(tmp_path: Path) -> None:
         damaged = bytearray(good)
         damaged[rng.integers(len(good))] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match="damaged|not a|layout|newer"):
-            for sample in read_samples(path):
-                for feature in FEATURES:
-                    load_feature(sample, feature)
+        with pytest.raises(DataError):
+            read_all(path)
     for length in (0, 5, 12, 100, len(good) // 2, len(good) - 1):
         path.write_bytes(good[:length])
         with pytest.raises(DataError):
