@@ -26,34 +26,27 @@ from typer.testing import CliRunner
 from c5 import C5Error, LinearImage, ParameterError, angular_error
 from c5.classical import gray_world
 from c5.cli import app
-from c5.cli.balance import _Rolls, _Seen
 from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, encode_dng, write_dng
-from c5.histograms import Grid
+from c5.histograms import Grid, Histograms
 from c5.image import WORKING_PIXELS
 from c5.io.raw import Photograph, read_photograph
-from c5.model import Model
+from c5.model import Model, load_model
 from c5.model_file import ModelFile
-from c5.photos.balancing import (
-    OUTPUTS,
-    UNCERTAIN_DEG,
-    Balance,
-    Fallback,
-    Shot,
-    apply_fallback,
-    describe,
-    plan_outputs,
-    show_pair,
-    smooth,
-    write_output,
-)
-from c5.photos.catalog import Order
+from c5.photos.balancing import UNCERTAIN_DEG, Balance, Fallback, Settings, apply_fallback, balance
+from c5.photos.catalog import Catalog
+from c5.photos.files import Failure
+from c5.photos.outputs import BUILT_IN, Output, load_output, plan_outputs, write_output
+from c5.photos.photo import Photo, Reading, Thumbnail, read_photo
 from c5.photos.picture import turn
+from c5.photos.rolls import Origin, Roll, build_roll, read_roll
+from c5.photos.smoothing import Moment, smooth, smooth_in_turn
+from c5.photos.summary import describe, show_pair
 
 NOON = datetime(2026, 6, 1, 12)
-Roll = tuple[Path, dict[str, Float64s]]
+Shoot = tuple[Path, dict[str, Float64s]]
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +59,7 @@ def make_balance(
 ) -> Balance:
     time = None if second is None else NOON + timedelta(seconds=second)
     photograph = Photograph(LinearImage(textured(1), camera=camera), (24, 30), time, as_illuminant([1, 2, 1]))
-    shot = Shot.of(Path(name), photograph)
-    return Balance(shot, as_illuminant(light), uncertainty, "model", 0, lambda **_: photograph)
+    return Balance(Photo.of(Path(name), photograph), as_illuminant(light), uncertainty, "model", Roll())
 
 
 def lights(balances: list[Balance]) -> Float64s:
@@ -86,7 +78,7 @@ def test_smoothing_steadies_and_does_not_depend_on_the_order_of_files(seed: int,
     order = rng.permutation(count)
     mixed = smooth([balances[i] for i in order])
     np.testing.assert_allclose(lights(mixed), steady[order], atol=1e-12)
-    assert all(balance.by == "smoothed" for balance in mixed)
+    assert all(balance.source == "smoothed" for balance in mixed)
 
 
 def test_smoothing_leaves_a_steady_light_alone_and_trusts_the_certain() -> None:
@@ -118,7 +110,7 @@ def test_scenes_of_a_shoot_are_no_sequence_and_one_photograph_is_none() -> None:
     scenes = [make_balance(uv_to_rgb(rng.uniform(-0.5, 0.5, 2)), 420.0 * i, name=str(i)) for i in range(6)]
     assert all(found is scene for found, scene in zip(smooth(scenes), scenes, strict=True))
     lapse = [make_balance(scene.illuminant, 60.0 * i, name=str(i)) for i, scene in enumerate(scenes)]
-    assert {balance.by for balance in smooth(lapse)} == {"smoothed"}
+    assert {balance.source for balance in smooth(lapse)} == {"smoothed"}
     assert smooth(lapse[:1])[0] is lapse[0]
 
 
@@ -131,26 +123,26 @@ def test_what_is_used_when_the_model_is_uncertain() -> None:
     assert apply_fallback(unsure, Fallback.NONE) is unsure
     camera = apply_fallback(unsure, Fallback.CAMERA)
     np.testing.assert_array_equal(camera.illuminant, as_illuminant([1, 2, 1]))
-    assert camera.by == "camera"
+    assert camera.source == "camera"
     gray = apply_fallback(unsure, Fallback.GRAY_WORLD)
     np.testing.assert_array_equal(gray.illuminant, gray_world(LinearImage(textured(1))))
     # The estimate itself, and the mark, stay to be seen.
     assert gray.uncertain
     assert describe(gray)["uncertain"]
-    unknown = replace(unsure, shot=replace(unsure.shot, as_shot=None))
+    unknown = replace(unsure, photo=replace(unsure.photo, as_shot=None))
     assert apply_fallback(unknown, Fallback.CAMERA) is unknown
 
 
 def test_little_is_kept_of_a_photograph() -> None:
     side = round(WORKING_PIXELS**0.5)
     photograph = Photograph(LinearImage(textured(1, side, side)), (side, side))
-    shot = Shot.of(Path("x"), photograph)
-    assert not any(isinstance(value, LinearImage | Photograph) for value in vars(shot).values())
-    small = shot.with_thumbnail(photograph.image).thumbnail
+    photo = Photo.of(Path("x"), photograph)
+    assert not any(isinstance(value, LinearImage | Photograph) for value in vars(photo).values())
+    small = Photo.of(Path("x"), photograph, thumbnail=True).thumbnail
     assert small is not None
     assert sum(part.nbytes for part in small) < 600_000
     with pytest.raises(ParameterError, match="no thumbnail"):
-        show_pair(shot, as_illuminant([1, 1, 1]))
+        show_pair(photo, as_illuminant([1, 1, 1]))
 
 
 def test_a_light_that_no_temperature_has() -> None:
@@ -158,12 +150,13 @@ def test_a_light_that_no_temperature_has() -> None:
     camera = VirtualCamera.nikon_d5100()
     matrices = CameraMatrices("A", camera.color_matrix(2856), camera.color_matrix(6504))
     odd = make_balance(as_illuminant([1e-3, 1e-3, 1]))
-    odd = replace(odd, shot=replace(odd.shot, matrices=matrices).with_thumbnail(LinearImage(textured(1))))
+    thumbnail = Thumbnail.of(LinearImage(textured(1)))
+    odd = replace(odd, photo=replace(odd.photo, matrices=matrices, thumbnail=thumbnail))
     assert describe(odd)["kelvin"] is describe(odd)["tint"] is None
-    assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.shot, odd.illuminant))
+    assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.photo, odd.illuminant))
     for kind in ("xmp", "pp3"):
         with pytest.raises(ParameterError, match=r"^x: "):
-            write_output(odd, kind, Path("nowhere"), overwrite=False)
+            write_output(odd, BUILT_IN[kind], Path("nowhere"))
 
 
 names = st.lists(
@@ -182,13 +175,15 @@ names = st.lists(
 )
 
 
-@given(names=names, kinds=st.sets(st.sampled_from(sorted(OUTPUTS))), out=st.sampled_from([None, "out", "p", "q/../p"]))
+@given(names=names, kinds=st.sets(st.sampled_from(sorted(BUILT_IN))), out=st.sampled_from([None, "out", "p", "q/../p"]))
 def test_no_plan_loses_a_file(names: list[str], kinds: set[str], out: str | None) -> None:
     paths = [Path(name) for name in names]
-    places, refused = plan_outputs(paths, kinds, None if out is None else Path(out))
+    outputs = {kind: BUILT_IN[kind] for kind in kinds}
+    places, refused = plan_outputs(paths, outputs, None if out is None else Path(out))
     assert len(places) + len(refused) == len(paths) * len(kinds)
-    for message in refused:
-        assert any(message.startswith(f"{path}: ") for path in paths)
+    for failure in refused:
+        assert failure.path in paths
+        assert failure.message.startswith(f"{failure.path}: ")
 
     def spelled(path: Path) -> tuple[Path, str]:
         return path.parent.resolve(), path.name.lower()
@@ -210,7 +205,7 @@ def test_pictures_are_turned_as_exif_says(orientation: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def roll(tmp_path_factory: pytest.TempPathFactory) -> Roll:
+def shoot(tmp_path_factory: pytest.TempPathFactory) -> Shoot:
     """Six DNG files of one rendered camera, and their true lights."""
     folder = tmp_path_factory.mktemp("photographs")
     rng = np.random.default_rng(15)
@@ -266,8 +261,8 @@ def save(path: Path, seed: int = 1) -> Path:
     return path
 
 
-def test_the_whole_way(roll: Roll, tmp_path: Path) -> None:
-    folder, truth = roll
+def test_the_whole_way(shoot: Shoot, tmp_path: Path) -> None:
+    folder, truth = shoot
     catalog, out = tmp_path / "catalog.db", tmp_path / "out"
     before = files_of(folder)
     assert run("catalog", "add", folder, "--catalog", catalog)[0] == 0
@@ -310,16 +305,17 @@ def test_the_whole_way(roll: Roll, tmp_path: Path) -> None:
     # What exists stays; with --overwrite a sidecar keeps what else it holds.
     sidecar = out / f"{next(iter(truth))}.pp3"
     sidecar.write_text("[Exposure]\nCompensation=0.7\n" + sidecar.read_text())
-    code, _, stderr = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3")
-    assert code == 1
-    assert "exists already; give --overwrite" in stderr
+    with untouched(out):
+        code, _, stderr = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3")
+    assert code == 0
+    assert "0 written, 1 already there, 0 uncertain, 0 failed; --overwrite" in stderr
     code, _, _ = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3", "--overwrite")
     assert code == 0
     assert "Compensation=0.7" in sidecar.read_text()
 
 
-def test_smoothed_first_then_the_fallback(roll: Roll, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, truth = roll
+def test_smoothed_first_then_the_fallback(shoot: Shoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, truth = shoot
 
     def used(*options: str) -> list[dict[str, Any]]:
         code, stdout, stderr = run("balance", folder, "--json", "--smooth", *options)
@@ -388,6 +384,7 @@ def test_no_photograph_is_ever_replaced(tmp_path: Path, monkeypatch: pytest.Monk
             code, _, stderr = run("balance", raw, "--dng", "--overwrite", "--out", place)
             assert code == 1
             assert f"c5: {raw}: {place / raw.name} is a photograph of this set" in stderr
+            assert "--out DIR" in stderr
         # Pictures of our own are photographs only if they are named.
         code, _, stderr = run("balance", png, own[0], "--png", "--overwrite")
         assert code == 1
@@ -423,8 +420,8 @@ def test_two_that_want_one_place_get_none(tmp_path: Path) -> None:
 # What fails -----------------------------------------------------------------------------------------------------------
 
 
-def test_one_bad_file_does_not_stop_the_set(roll: Roll, tmp_path: Path) -> None:
-    folder, truth = roll
+def test_one_bad_file_does_not_stop_the_set(shoot: Shoot, tmp_path: Path) -> None:
+    folder, truth = shoot
     good = [folder / name for name in list(truth)[:2]]
     cut = tmp_path / "cut.dng"
     cut.write_bytes(good[0].read_bytes()[:5000])
@@ -449,7 +446,7 @@ def test_what_cannot_be_written_does_not_stop_the_set(tmp_path: Path) -> None:
         code, _, stderr = run("balance", photos, "--pp3", "--preview", "--overwrite")
     assert code == 1
     assert f"{long}.c5.jpg: cannot be written" in stderr
-    assert f"c5: {long}: --pp3 needs the camera's matrices" in stderr
+    assert f"c5: {long}: this needs the camera's matrices, and none are known (--pp3)" in stderr
     assert f"c5: {photos / 'a.dng.pp3'}: " in stderr
     assert f"c5: {photos / 'b.dng.pp3'}: " in stderr
     for path in others:
@@ -474,17 +471,19 @@ def test_outputs_of_the_set_are_looked_at_before_the_work(tmp_path: Path, monkey
     photos = [save(tmp_path / f"{i}.npy", i) for i in range(3)]
     out = tmp_path / "out"
     (out / "balance.csv").mkdir(parents=True)
-    assert "exists already" in run("balance", *photos, "--csv", "--preview", "--out", out)[2]
-    assert list(out.iterdir()) == [out / "balance.csv"]
-    # What fails there later is one failure among others.
+    # What fails there is one failure among others.
     missing = tmp_path / "missing.npy"
     code, _, stderr = run("balance", *photos, missing, "--csv", "--sheet", "--json", "--out", out, "--overwrite")
     assert code == 1
     assert f"c5: {out / 'balance.csv'}: is no file" in stderr
     assert f"c5: {missing}: " in stderr
     assert len((out / "balance.jsonl").read_text().splitlines()) == 3
+    # What exists stays, and nothing is read for it.
     monkeypatch.setattr("c5.io.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
-    assert "sheet.jpg: exists already" in run("balance", *photos, "--sheet", "--out", out)[2]
+    with untouched(out):
+        code, stdout, stderr = run("balance", *photos, "--sheet", "--json", "--out", out)
+    assert (code, stdout) == (0, "")
+    assert stderr == "0 written, 2 already there, 0 uncertain, 0 failed; --overwrite replaces what is there\n"
 
 
 def test_many_photographs_make_several_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,15 +530,6 @@ def test_more_photographs_would_help(tmp_path: Path) -> None:
     said = run("balance", path, "--catalog", catalog, "--camera", "Holga")[2]
     assert "roll of 1 vivid photographs: a.npy; more would help" in said
     assert "no catalogue there; make one" in run("balance", path, "--catalog", tmp_path / "none.db")[2]
-
-
-def test_a_model_with_few_places_takes_few_of_the_set() -> None:
-    model = Model(ModelFile("few", "separate", Grid(), 4, {"query": b"never run"}))
-    shot = make_balance(as_illuminant([1, 1, 1])).shot
-    own = [_Seen.of(shot, np.zeros((2, 64, 64), np.float32))] * 9
-    profile = _Rolls(model, None, None, Order.VIVID, 20, read_photograph).profile("A", own, [])
-    assert profile is not None
-    assert profile.n_images == 3
 
 
 def test_what_is_printed_is_one_thing(tmp_path: Path) -> None:
