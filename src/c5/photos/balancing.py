@@ -165,15 +165,19 @@ class _Loader:
         self._pool.shutdown(cancel_futures=True)
 
     def take_all(self, paths: Iterable[Path]) -> Iterator[Photo | Failure]:
-        """Each photograph in turn, which is then let go. A few are read ahead."""
+        """Each photograph in turn, let go when the next one is asked for. A few are read ahead."""
         ahead: deque[Path] = deque()
         for path in paths:
             self._start(path)
             ahead.append(path)
             if len(ahead) > 2 * self._jobs:
-                yield self._take(ahead.popleft())
+                yield from self._take(ahead.popleft())
         while ahead:
-            yield self._take(ahead.popleft())
+            yield from self._take(ahead.popleft())
+
+    def _take(self, path: Path) -> Iterator[Photo | Failure]:
+        yield self._started[path].result()
+        del self._started[path]  # only now: the photograph may have been looked at for its own roll
 
     def look_at(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
         """Some photographs before their turn. They are kept until it comes."""
@@ -193,9 +197,6 @@ class _Loader:
         else:
             self._started[path] = Future()
             self._started[path].set_result(self._name_camera(held))
-
-    def _take(self, path: Path) -> Photo | Failure:
-        return self._started.pop(path).result()
 
     def _read(self, path: Path, counted: Histograms | None) -> Photo | Failure:
         settings = self._settings
