@@ -42,9 +42,10 @@ def demo(
     from c5.io.files import write_file
     from c5.io.raw import read_photograph
     from c5.model import load_model
-    from c5.photos.balancing import Shot, show_pair
     from c5.photos.catalog import Catalog
+    from c5.photos.photo import Photo
     from c5.photos.picture import Frame, make_sheet, write_picture
+    from c5.photos.summary import show_pair
 
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)
@@ -64,8 +65,8 @@ def demo(
     with Catalog.open(out / "catalog.db") as catalog:
         catalog.add([out / "roll"])
         model = load_model()
-        found = catalog.profile(model, camera.name)
-    profile = None if found is None else found[0]
+        roll = catalog.roll(model, camera.name)
+    profile = None if roll is None else roll.profile
     estimator: Callable[[LinearImage], Estimate] = partial(model.estimate, profile=profile)
     if method is not None:
         estimator = find_classical(method)
@@ -74,8 +75,7 @@ def demo(
         photograph = read_photograph(path)
         estimate = estimator(photograph.image)
         misses.append(float(angular_error(estimate.illuminant, illuminant)))
-        shot = Shot.of(path, photograph).with_thumbnail(photograph.image)
-        pair = show_pair(shot, estimate.illuminant)
+        pair = show_pair(Photo.of(path, photograph, thumbnail=True), estimate.illuminant)
         frames.append(Frame(pair, f"{subject}: {misses[-1]:.1f}° off"))
     by = method or "the bundled model"
     title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -23,16 +23,15 @@ from c5.cli import demo as demonstration
 from c5.cli import evaluate as evaluation
 from c5.cli.console import console, errors, need_torch, print_table, progress_columns, show_progress
 from c5.cli.options import AssumeSrgb, Black, White, find_classical, make_reader
-from c5.errors import C5Error, ParameterError, ReadError
+from c5.errors import C5Error, ParameterError
+from c5.photos.photo import Reading
 from c5.training.config import Recipe
 
 if TYPE_CHECKING:
     from c5.ccc import Estimate
-    from c5.color import Float32s
     from c5.image import LinearImage
     from c5.model import Model
-
-JPEG_SUFFIXES = (".jpg", ".jpeg")
+    from c5.photos.rolls import Roll as CameraRoll
 
 
 app = typer.Typer(
@@ -115,7 +114,7 @@ def estimate(
         if known is not None:
             loaded.check_profile(known)
         if roll is not None:
-            known = loaded.calibrate_histograms([counted for _, counted in _read_roll(roll, loaded, read)])
+            known = _read_roll(roll, loaded, Reading(black, white, assume_srgb)).profile
         estimator = partial(loaded.estimate, profile=known)
     _report(_each(files, lambda path: estimator(read(path))), as_json)
 
@@ -134,9 +133,9 @@ def calibrate(
     from c5.model import load_model
 
     loaded = load_model(model)
-    read = _image_reader(black, white, assume_srgb)
-    profile = loaded.calibrate_histograms([counted for _, counted in _read_roll(folder, loaded, read)], camera)
-    path = profile.save(out)
+    profile = _read_roll(folder, loaded, Reading(black, white, assume_srgb)).profile
+    assert profile is not None  # a roll of a folder always has one
+    path = replace(profile, camera=camera).save(out)
     size = path.stat().st_size / 1000
     console.print(
         f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB", markup=False
@@ -157,13 +156,14 @@ def explain(
     from c5.model import load_model
     from c5.photos.explain import draw_explanation
     from c5.photos.picture import write_picture
+    from c5.photos.rolls import Roll
 
     loaded = load_model(model)
     read = _image_reader(black, white, assume_srgb)
     image = read(file)
-    known = [] if roll is None else list(_read_roll(roll, loaded, read))
-    profile = loaded.calibrate_histograms([counted for _, counted in known])
-    picture = draw_explanation(loaded, image, [one for one, _ in known], profile)
+    reading = Reading(black, white, assume_srgb)
+    known = Roll() if roll is None else _read_roll(roll, loaded, reading, thumbnails=True)
+    picture = draw_explanation(loaded, image, known)
     console.print(write_picture(out, picture), markup=False)
 
 
@@ -242,42 +242,24 @@ def _image_reader(black: float, white: float | None, assume_srgb: bool) -> Calla
     return lambda path: read(path).image
 
 
-def _read_roll(
-    folder: Path, model: Model, read: Callable[[Path], LinearImage]
-) -> Iterator[tuple[LinearImage, Float32s]]:
-    """The images of a folder with their histograms; those that cannot be used are named and passed over."""
-    from c5.histograms import histogram
-    from c5.image import shrink
-    from c5.photos.catalog.photographs import OWN_PREVIEWS, is_photograph
+def _read_roll(folder: Path, model: Model, reading: Reading, thumbnails: bool = False) -> CameraRoll:
+    """The roll of a folder; photographs that cannot be used are named and passed over."""
+    from c5.photos.rolls import list_roll, read_roll
 
-    if not folder.is_dir():
-        raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
-    listed = [path for path in folder.iterdir() if not path.name.lower().endswith(OWN_PREVIEWS)]
-    paths = sorted(path for path in listed if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
-    chosen = model.choose(paths)
-    if len(chosen) < len(paths):
-        most = len(chosen)
+    def track(paths: Sequence[Path]) -> Iterable[Path]:
+        return show_progress(paths, "reading the roll")
+
+    listed = list_roll(folder)
+    taken = model.takes(len(listed))
+    if taken < len(listed):
         errors.print(
-            f"c5: the model takes {most} additional images: using {most} of the {len(paths)} in {folder}", markup=False
+            f"c5: the model takes {taken} additional images: using {taken} of the {len(listed)} in {folder}",
+            markup=False,
         )
-    used = 0
-    cameras: set[str] = set()
-    for path in show_progress(chosen, "reading the roll"):
-        try:
-            image = shrink(read(path))
-            counted = histogram(image, model.grid.without_strips)
-        except C5Error as error:
-            errors.print(f"c5: passed over: {error}", markup=False)
-            continue
-        used += 1
-        cameras |= {image.camera} if image.camera else set()
-        if len(cameras) > 1:
-            raise ReadError(
-                f"{folder}: photographs of {' and '.join(sorted(cameras))}; a roll needs one camera's alone"
-            )
-        yield image, counted
-    if not used:
-        raise ReadError(f"{folder}: no image in it can be used as a roll; give raw files or linear images")
+    roll = read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
+    for failure in roll.failures:
+        errors.print(f"c5: passed over: {failure.message}", markup=False)
+    return roll
 
 
 Results = Iterator[tuple[Path, "Estimate | C5Error"]]
