@@ -1,0 +1,63 @@
+"""The documentation site: `make docs` builds it into docs/_build, with warnings as errors."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import c5
+
+project = "C5"
+author = "The C5 developers"
+copyright = f"2026, {author}"
+release = version = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["_build", "results/*"]  # docs/results.md is made of the latter
+source_suffix = {".md": "markdown"}
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!c5\.).*")]  # other projects' names: their pages would have to be downloaded
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+suppress_warnings = ["myst.strikethrough"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+
+html_theme = "furo"
+html_title = f"C5 {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+
+
+def _escape_docstring(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings here are plain sentences with `code` in single backticks; reStructuredText wants more quoting."""
+    parts = "\n".join(lines).split("`")
+    for index, part in enumerate(parts):
+        if index % 2:
+            parts[index] = f"``{part}``"
+        else:
+            for mark in ("\\", "|", "*", "_"):
+                part = part.replace(mark, f"\\{mark}")
+            parts[index] = part
+    lines[:] = "".join(parts).splitlines()
+
+
+def _find_public_name(app: object, env: Any, node: Any, contents: Any) -> Any:
+    """A type such as c5.histograms.Grid is documented under its public name, c5.Grid."""
+    name = str(node.get("reftarget", "")).split(".")[-1]
+    if name not in c5.__all__:
+        return None
+    domain = env.get_domain("py")
+    return domain.resolve_xref(env, node["refdoc"], env.app.builder, "obj", f"c5.{name}", node, contents)
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", _escape_docstring)
+    app.connect("missing-reference", _find_public_name)
