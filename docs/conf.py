@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "results/*"]  # docs/results.md is made of the latter
 source_suffix = {".md": "markdown"}
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!c5\.).*")]  # other projects' names: their pages would have to be downloaded
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!c5\.).*"),  # other projects' names: their pages would have to be downloaded
+    ("py:class", r"c5\.\w+\.Item"),  # a type variable
+]
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
@@ -25,7 +29,10 @@ suppress_warnings = ["myst.strikethrough"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
+autodoc_type_aliases = {
+    name: name for name in ("ArrayLike", "Bools", "Float32s", "Float64s", "Floats", "ImageLike", "NDArray")
+}
 
 html_theme = "furo"
 html_title = f"C5 {release}"
@@ -49,6 +56,14 @@ def _escape_docstring(app: object, what: str, name: str, thing: object, options:
     lines[:] = "".join(parts).splitlines()
 
 
+def _name_aliases(
+    app: object, what: str, name: str, thing: object, options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Sphinx writes a type alias inside of a union as TypeAliasForwardRef('Float64s')."""
+    plain = [text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, returned)]
+    return plain[0], plain[1]
+
+
 def _find_public_name(app: object, env: Any, node: Any, contents: Any) -> Any:
     """A type such as c5.histograms.Grid is documented under its public name, c5.Grid."""
     name = str(node.get("reftarget", "")).split(".")[-1]
@@ -60,4 +75,5 @@ def _find_public_name(app: object, env: Any, node: Any, contents: Any) -> Any:
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _escape_docstring)
+    app.connect("autodoc-process-signature", _name_aliases)
     app.connect("missing-reference", _find_public_name)
