@@ -1,5 +1,5 @@
 # make demo   render a camera roll, estimate its lights, write pictures of the result
-# make test   everything that must hold: lint, types, tests, the documentation site
+# make test   everything that must hold: lint, types, tests, the examples and the site of the documentation
 # make docs   build the documentation site: docs/_build/index.html
 # make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
 PYTHON ?= python3
@@ -11,7 +11,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 demo: .venv/runtime
 	$(BIN)/c5 demo --out demo
 
-test: .venv/development lint docs
+test: .venv/development lint
 	@echo "== tests"
 	$(BIN)/python -m pytest
 
