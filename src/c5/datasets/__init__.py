@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared
+from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared, thumbnails
 from c5.datasets.container import Report
 from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
@@ -28,7 +28,7 @@ __all__ = [
     "write_pack",
 ]
 
-LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, intel_tau)
+LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, thumbnails, intel_tau)
 """In the order in which a folder is compared with them."""
 
 
