@@ -102,7 +102,7 @@ class Container:
 def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
     start = file.read(START.size)
     if not start.startswith(form.magic):
-        raise DataError(f"{path}: not a {form.noun}")
+        raise DataError(f"{path}: not a {form.noun}; give another file")
     version = START.unpack(start)[1] if len(start) == START.size else 0
     if version > form.version:
         raise DataError(

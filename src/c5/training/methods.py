@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
 from c5.training.making import Making, find_making
 from c5.training.network import Network, build_network
-from c5.training.run import Plan, train
+from c5.training.run import Plan, Progress, train
 
 
 def configurations() -> dict[str, TrainConfig]:
@@ -112,12 +113,8 @@ class C5:
             plan = Plan(config, [], [], self.making)
             plan.save(folder)
             images = add_made(task, self.making, (training_feature(config),))
-            epochs = train(plan, images, folder)
-            for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
-                if next(epochs, None) is None:
-                    break
-            for _ in epochs:
-                pass
+            shown = iter(task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"))
+            train(plan, images, folder, report=partial(_advance, shown), checkpoint_seconds=10)
         return load_network(folder, config)
 
 
@@ -172,6 +169,10 @@ def device_name() -> str:
     """Where networks are trained, and with what."""
     device = default_device()
     return f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}, torch {torch.__version__}"
+
+
+def _advance(shown: Iterator[Any], _: Progress) -> None:
+    next(shown, None)
 
 
 def load_network(folder: Path, config: TrainConfig) -> Network:
