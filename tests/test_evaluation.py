@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from c5.evaluation.protocols import (
 )
 from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
-from c5.evaluation.run import evaluate
+from c5.evaluation.run import Done, evaluate
 from c5.metrics import summarize
 from c5.model import Model
 from c5.rolls import MOST_VIVID, Selection, select_rolls
@@ -384,18 +384,21 @@ class Fragile:
         }
 
 
-def drain(steps: Iterable[Any]) -> list[Any]:
-    return list(steps)
+def run(protocol: Protocol, samples: Sequence[Sample], methods: Sequence[Method], folder: Path) -> list[Done]:
+    """Evaluate, and give what was reported."""
+    done: list[Done] = []
+    evaluate(protocol, samples, methods, folder, report=done.append)
+    return done
 
 
 def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
-    drain(evaluate(protocol, taken, [Fragile(0)], tmp_path / "whole"))
+    run(protocol, taken, [Fragile(0)], tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        drain(evaluate(protocol, taken, [Fragile(4)], tmp_path / "parts"))
+        run(protocol, taken, [Fragile(4)], tmp_path / "parts")
     assert not (tmp_path / "parts" / "results.json").exists()
     second = Fragile(0)
-    done = drain(evaluate(protocol, taken, [second], tmp_path / "parts"))
+    done = run(protocol, taken, [second], tmp_path / "parts")
     assert len(second.asked) == 7 - 3
     assert [each.kept for each in done] == [True] * 3 + [False] * 4
     assert [each.number for each in done] == list(range(1, 8))
@@ -406,19 +409,19 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     repainted = [replace(taken[0], pixels=NoPixels(Path("other"))), *taken[1:]]
     for data in (relabelled, repainted, taken[:-1]):
         with pytest.raises(DataError, match="on other data; choose another folder"):
-            drain(evaluate(protocol, data, [Fragile(0)], tmp_path / "parts"))
+            run(protocol, data, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(DataError, match="choose another folder"):
-        drain(evaluate(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts"))
+        run(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts")
     # Without the table, the folds that were run on other data are run again.
     (tmp_path / "parts" / "results.json").unlink()
     third = Fragile(0)
-    drain(evaluate(protocol, relabelled, [third], tmp_path / "parts"))
+    run(protocol, relabelled, [third], tmp_path / "parts")
     assert len(third.asked) == 7
     next((tmp_path / "parts").rglob("folds/*/*.json")).write_text("{")
     with pytest.raises(DataError, match="remove it"):
-        drain(evaluate(protocol, relabelled, [Fragile(0)], tmp_path / "parts"))
+        run(protocol, relabelled, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(ParameterError, match="two methods are called 'fragile'"):
-        drain(evaluate(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new"))
+        run(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new")
 
 
 @pytest.fixture
@@ -438,7 +441,7 @@ def rendered(tmp_path: Path) -> list[Sample]:
 def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -> None:
     rolls = Rolls((1, 3), (Selection.RANDOM, Selection.OTHER_CAMERA), repeats=2)
     methods: list[Method] = [Classical("gray-world"), Trained(load_model(), rolls)]
-    done = drain(evaluate(PROTOCOLS["cross-sensor"], rendered, methods, tmp_path / "out"))
+    done = run(PROTOCOLS["cross-sensor"], rendered, methods, tmp_path / "out")
     assert {name: values.shape for name, values in done[2].errors.items()} == {
         "m = 1": (1, 4),
         "m = 3": (2, 4),
@@ -460,7 +463,7 @@ def test_a_model_is_not_tested_on_cameras_it_was_trained_on(rendered: list[Sampl
     seen = [replace(sample, camera="Canon5D") if sample.camera == "A" else sample for sample in rendered]
     methods = [Trained(load_model(), Rolls(repeats=1))]
     with pytest.raises(ParameterError, match="was trained on Canon5D"):
-        drain(evaluate(PROTOCOLS["cross-sensor"], seen, methods, tmp_path))
+        run(PROTOCOLS["cross-sensor"], seen, methods, tmp_path)
 
 
 def test_rolls_are_checked() -> None:
@@ -526,7 +529,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
         (["--protocol", "cross-sensor", "--method", "magic"], "no method is called 'magic'; there are gray-world"),
         (["--protocol", "cross-sensor", "--method", "c5:magic"], "no configuration of C5 is called 'magic'"),
         (["--protocol", "cross-sensor", "--method", "c5+magic"], "no augmentation is called 'magic'; there are paper"),
-        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: give --m 9"),
+        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: test it with that m alone"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--only", "Alp"], "no dataset or camera is called 'Alp'"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
         (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
@@ -578,10 +581,10 @@ def test_other_labels_are_another_training(tmp_path: Path, monkeypatch: pytest.M
     tiny = RealTraining(networks=(network,), epochs=1, shift_bins=0, crops=0)
     method = C5("c5", tiny, Rolls((3,), repeats=1))
     protocol = split_by_name(["Alpha"], ["Beta"])
-    drain(evaluate(protocol, samples, [method], tmp_path / "out"))
+    run(protocol, samples, [method], tmp_path / "out")
     (tmp_path / "out" / "results.json").unlink()
     swapped = [replace(sample, illuminant=sample.illuminant[::-1].copy()) for sample in samples]
-    drain(evaluate(protocol, swapped, [method], tmp_path / "out"))
+    run(protocol, swapped, [method], tmp_path / "out")
     assert len(list((tmp_path / "out").rglob("model.c5"))) == 2
 
 

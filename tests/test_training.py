@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from c5.training.batches import StoredBatches
 from c5.training.config import NetworkConfig, RealTraining, RollKind, TrainConfig
 from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer, TrainingError
-from c5.training.run import Plan, Validation, check_hold_out, features, load_checkpoint, train
+from c5.training.run import Plan, Progress, Validation, check_hold_out, features, load_checkpoint, train
 
 SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")
@@ -43,6 +44,18 @@ def render_samples(cameras: int, photos: int, training: TrainConfig, seed: int) 
             samples.append(make_sample(photo.image, photo.illuminant, name, str(number), wanted))
             classical.append(float(angular_error(shades_of_gray(photo.image), photo.illuminant)))
     return samples, classical
+
+
+class StoppedError(Exception):
+    """Stands for a process that is killed."""
+
+
+def stop_after(epochs: int) -> Callable[[Progress], None]:
+    def report(progress: Progress) -> None:
+        if progress.epoch.number == epochs:
+            raise StoppedError
+
+    return report
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +86,14 @@ def test_training_helps_on_cameras_it_has_not_seen() -> None:
 
 def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(config(batch_sizes=(4, 8)), ["x"], [])
-    whole = [progress.epoch for progress in train(plan, few, tmp_path / "whole", device=CPU)]
-    stopped = train(plan, few, tmp_path / "parts", device=CPU)
-    next(stopped), next(stopped)
-    del stopped  # as good as killed: nothing after this point runs
-    resumed = [progress.epoch for progress in train(plan, few, tmp_path / "parts", device=CPU)]
+    whole: list[Progress] = []
+    train(plan, few, tmp_path / "whole", report=whole.append, device=CPU)
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path / "parts", report=stop_after(2), device=CPU)
+    resumed: list[Progress] = []
+    train(plan, few, tmp_path / "parts", report=resumed.append, device=CPU)
     assert resumed == whole[2:]
-    assert [epoch.number for epoch in whole] == [1, 2, 3, 4, 4]  # the last step is the export
+    assert [progress.epoch.number for progress in whole] == [1, 2, 3, 4, 4]  # the last is after the export
     models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
     assert models[0].identity == models[1].identity
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
@@ -88,8 +102,7 @@ def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch
 def test_a_model_names_the_cameras_behind_made_images(few: list[Sample], tmp_path: Path) -> None:
     plan = Plan(config(epochs=1), ["x"], [])
     made = dataclasses.replace(few[0], name="made", sources=frozenset({few[0].name}), cameras=frozenset({"Behind"}))
-    for _ in train(plan, [*few, made], tmp_path, device=CPU):
-        pass
+    train(plan, [*few, made], tmp_path, device=CPU)
     named = load_model(tmp_path / "model.c5").file.training["cameras"]
     assert named == sorted({*(sample.camera for sample in few), "Behind"})
     check_hold_out([], set())  # made images alone can be trained on
@@ -105,12 +118,12 @@ def test_same_seed_same_run_other_seed_other_run(data: TrainingData) -> None:
 
 def test_a_nan_stops_with_the_last_good_checkpoint(few: list[Sample], tmp_path: Path) -> None:
     plan = Plan(config(epochs=3), ["x"], [])
-    steps = train(plan, few, tmp_path, device=CPU)
-    next(steps)
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
     broken = [dataclasses.replace(sample, illuminant=sample.illuminant * np.nan) for sample in few]
     with pytest.raises(TrainingError, match="checkpoint is good"):
-        list(train(plan, broken, tmp_path, device=CPU))
+        train(plan, broken, tmp_path, device=CPU)
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
     assert not (tmp_path / "model.c5").exists()
 
@@ -133,8 +146,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(
     few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = Plan(config(epochs=3), ["x"], [])
-    steps = train(plan, few, tmp_path, device=CPU)
-    next(steps)
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
 
     def full(descriptor: int) -> None:
@@ -142,14 +155,14 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 
     monkeypatch.setattr("c5.io.files.os.fsync", full)
     with pytest.raises(WriteError, match="No space left"):
-        next(steps)
+        train(plan, few, tmp_path, device=CPU)
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
     assert not list(tmp_path.glob(".checkpoint*"))
 
 
 def test_damaged_and_foreign_checkpoints(few: list[Sample], data: TrainingData, tmp_path: Path) -> None:
     training = config(epochs=2)
-    list(train(Plan(training, ["x"], []), few, tmp_path, device=CPU))
+    train(Plan(training, ["x"], []), few, tmp_path, device=CPU)
     other = Trainer(dataclasses.replace(training, seed=5), data, CPU)
     with pytest.raises(ReadError, match="another configuration"):
         load_checkpoint(other, tmp_path)
@@ -162,15 +175,16 @@ def test_damaged_and_foreign_checkpoints(few: list[Sample], data: TrainingData, 
 def test_held_out_cameras_are_not_trained_on(few: list[Sample], tmp_path: Path) -> None:
     name = few[0].camera
     plan = Plan(config(epochs=1), ["x"], [name])
-    *_, progress = train(plan, few, tmp_path, device=CPU)
-    assert progress.validation is not None
+    reports: list[Progress] = []
+    train(plan, few, tmp_path, report=reports.append, device=CPU)
+    assert reports[-1].validation is not None
     file = load_model(tmp_path / "model.c5").file
     assert name not in file.training["cameras"]
     assert file.errors[f"held out: {name}"]["mean"] > 0
     with pytest.raises(ParameterError, match="no camera is called 'nobody'"):
-        next(train(plan._replace(hold_out=["nobody"]), few, tmp_path / "other", device=CPU))
+        train(plan._replace(hold_out=["nobody"]), few, tmp_path / "other", device=CPU)
     with pytest.raises(ParameterError, match="all cameras"):
-        next(train(plan._replace(hold_out=[sample.camera for sample in few]), few, tmp_path / "other", device=CPU))
+        train(plan._replace(hold_out=[sample.camera for sample in few]), few, tmp_path / "other", device=CPU)
 
 
 def test_rolls_come_from_the_same_camera_and_never_hold_the_query(data: TrainingData) -> None:

@@ -71,7 +71,9 @@ def evaluate(
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
         origins: list[dict[str, Any]] = []
-        with closing(in_parallel(partial(run.run_fold, method), folds, jobs)) as finished:
+        run_fold = partial(run.run_fold, method)
+        finished = in_parallel(run_fold, folds, jobs) if jobs > 1 else ((fold, run_fold(fold)) for fold in folds)
+        with closing(finished):
             for number, (fold, found) in enumerate(finished, index * len(folds) + 1):
                 origins += [found.origin] if found.origin not in origins else []
                 for variant, errors in found.by_image().items():
