@@ -13,13 +13,13 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "parallel"},
+    {"color", "parallel", "plugins"},
     {"colorimetry"},
     {"image"},
     {"histograms", "classical", "metrics"},
     {"io", "rolls"},
     {"ccc", "model_file", "demo", "datasets"},
-    {"model"},
+    {"model", "estimators"},
     {"photos"},
     {"augmentation"},
     {"evaluation"},
