@@ -128,7 +128,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "JPEG": (["estimate", folder / "a.jpg"], "--assume-srgb"),
         "cut short": (["estimate", folder / "cut.png"], "damaged"),
         "unknown method": (["estimate", good, "--method", "magic"], "gray-world"),
-        "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "--method needs no model"),
+        "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "leave out --roll"),
         "unknown model": (["estimate", good, "--model", "magic"], "there are default"),
         "foreign model": (["estimate", good, "--model", folder / "a.jpg"], "not a C5 model"),
         "bad profile": (["estimate", good, "--profile", folder / "bad.c5profile"], "c5 calibrate"),
@@ -141,6 +141,11 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
         "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),
+        "method and model": (["estimate", good, "--method", "default", "--model", "default"], "say the same twice"),
+        "no module": (["estimate", good, "--method", "no_such:Thing"], "No module named 'no_such'"),
+        "exists": (["calibrate", folder, "-o", good], "--overwrite"),
+        "exists too": (["explain", good, "-o", good], "--overwrite"),
+        "exists as well": (["convert", folder / "a.jpg", "-o", good], "--overwrite"),
         "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
     }
 
@@ -172,18 +177,22 @@ def test_names_with_brackets_and_spaces(demo: Path, tmp_path: Path) -> None:
 def test_explain_takes_any_shape(tmp_path: Path) -> None:
     for shape in ((160, 400), (20, 4000), (1000, 1)):
         np.save(tmp_path / "a.npy", textured(1, *shape))
-        done = c5("explain", tmp_path / "a.npy", "-o", tmp_path / "out.png")
+        done = c5("explain", tmp_path / "a.npy", "-o", tmp_path / "out.png", "--overwrite")
         assert done.returncode == 0, done.stderr
 
 
 def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
-    for seed, count in ((1, 4), (2, 2)):
-        assert c5("demo", "--out", tmp_path, "--seed", seed, "--count", count, "--method", "pca").returncode == 0
+    for seed, count, overwrite in ((1, 4, []), (2, 2, ["--overwrite"])):
+        arguments = ["demo", "-o", tmp_path, "--seed", seed, "--count", count, "--method", "pca"]
+        assert c5(*arguments, *overwrite).returncode == 0
+    refused = c5(*arguments)
+    assert refused.returncode == 1
+    assert "--overwrite" in refused.stderr
     assert len(list((tmp_path / "roll").glob("*.dng"))) == 2
     # Photographs of a camera that is not a virtual one are somebody's own.
     (tmp_path / "roll" / "mine.png").write_bytes(b"mine")
     (tmp_path / "roll" / "manifest.csv").write_text("path,camera,r,g,b\nmine.png,D5,1,1,1\n")
-    assert c5("demo", "--out", tmp_path, "--count", 1, "--method", "pca").returncode == 0
+    assert c5("demo", "-o", tmp_path, "--count", 1, "--method", "pca", "--overwrite").returncode == 0
     assert (tmp_path / "roll" / "mine.png").read_bytes() == b"mine"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from c5.cli import app
+from c5.cli.app import app
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import write_dng
 from c5.evaluation.report import write_report

@@ -15,6 +15,7 @@ from c5.classical import METHODS
 from c5.color import Float64s, as_illuminant
 from c5.errors import ParameterError, PluginError
 from c5.image import LinearImage, shrink
+from c5.model import model_names
 
 CLASSICAL = "classical"
 
@@ -63,16 +64,27 @@ def find_estimator(name: str) -> Estimator:
     if ":" in name:
         with plugins.guard(name):
             return _check(name, name.partition(":")[0], plugins.make(plugins.load(name)))
-    found = plugins.find(plugins.ESTIMATORS, METHODS)
+    found = plugins.find(plugins.ESTIMATORS, _taken())
     if name not in found:
-        raise ParameterError(f"no estimator is called {name!r}; there are {', '.join([*METHODS, *found])}")
+        names = ", ".join([*METHODS, *found])
+        raise ParameterError(f"no estimator is called {name!r}; there are {names}, or give module:Class or a model")
     return _of_plugin(found[name])
 
 
 def list_estimators() -> list[Estimator]:
     """All that have a name: the classical ones, then plugins. A plugin that is broken is passed over with a warning."""
-    of_plugins = plugins.use_all(plugins.ESTIMATORS, METHODS, _of_plugin)
+    of_plugins = plugins.use_all(plugins.ESTIMATORS, _taken(), _of_plugin)
     return [*map(_classical, METHODS), *of_plugins.values()]
+
+
+def is_model(name: str) -> bool:
+    """Whether the name is that of a bundled model or of a model file."""
+    return name in model_names() or name.endswith(".c5")
+
+
+def _taken() -> list[str]:
+    """Names that no plugin can have."""
+    return [*METHODS, *model_names(), CLASSICAL, "c5", "ffcc"]
 
 
 def _classical(name: str) -> Estimator:

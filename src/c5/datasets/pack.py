@@ -24,7 +24,7 @@ from c5.image import LinearImage
 from c5.io.readers import DECODER_ERRORS
 
 NAME = "pack"
-DESCRIPTION = "a .c5data file made by `c5 data pack`"
+DESCRIPTION = "a .c5data pack"
 
 MAGIC = b"\x89C5DATA\n"
 VERSION = 1
@@ -133,7 +133,7 @@ def _as_sample(path: Path, number: int, entry: dict[str, Any], sets: list[frozen
 def _read_index(path: Path, file: BinaryIO) -> dict[str, Any]:
     start = file.read(START.size)
     if not start.startswith(MAGIC):
-        raise DataError(f"{path}: not a .c5data pack; `c5 data pack` makes one of a folder")
+        raise DataError(f"{path}: not a .c5data pack; give a pack, or the folder of a dataset")
     version = START.unpack(start)[1] if len(start) == START.size else 0
     if version > VERSION:
         raise DataError(
@@ -151,7 +151,7 @@ def _read_index(path: Path, file: BinaryIO) -> dict[str, Any]:
         index = json.loads(zlib.decompress(payload))
         return dict(index)
     except UNPACKING_ERRORS as error:
-        remedy = "copy it again, or finish it with the `c5 data pack` command that began it"
+        remedy = "copy it again, or let the packing that began it finish"
         raise DataError(f"{path}: cut short or damaged: {error}; {remedy}") from error
 
 

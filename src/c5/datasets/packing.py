@@ -43,7 +43,7 @@ def write_pack(
     """
     path = Path(path)
     if path.exists() and not overwrite:
-        raise WriteError(f"{path}: exists already; choose another name or give --overwrite (overwrite=True)")
+        raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
