@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
 import numpy as np
 import pytest
+import typer
 from laws import textured
 from PIL import Image
+from typer.testing import CliRunner
 
+from c5 import errors
 from c5.classical import METHODS
+from c5.cli.app import PANELS, app
+from c5.cli.console import FLAGS
 from c5.io.raw import read_photograph
+
+PACKAGE = Path(errors.__file__).parent
 
 
 def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -33,8 +44,81 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_help_and_version() -> None:
-    assert "estimate" in c5("--help").stdout
+def commands() -> dict[str, Any]:
+    """Every command by what is typed for it, those of groups included."""
+    root = typer.main.get_command(app)
+    found = {}
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", {"": command})
+        found.update({f"{name} {part}".strip(): each for part, each in below.items()})
+    return found
+
+
+def test_help_stands_in_three_groups_balance_first() -> None:
+    shown = c5("--help").stdout
+    names = re.findall(r"^│ (\w+) ", shown, re.MULTILINE)
+    assert names == [name for panel in PANELS.values() for name in panel]
+    assert names[:2] == ["balance", "catalog"]
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+    assert "--install-completion" in shown
+
+
+def test_no_help_names_the_type_of_a_flag() -> None:
+    for name in ("", "catalog", "data", *commands()):
+        done = CliRunner().invoke(app, [*name.split(), "--help"])
+        assert done.exit_code == 0, name
+        assert "bool" not in done.stdout, name
+
+
+def test_out_and_overwrite_are_alike_everywhere() -> None:
+    writing = {name: each for name, each in commands().items() if any("--out" in option.opts for option in each.params)}
+    assert {"balance", "demo", "calibrate", "explain", "convert", "train", "augment", "report"} < writing.keys()
+    for name, command in writing.items():
+        options = {option.opts[0]: option for option in command.params}
+        assert options["--out"].opts == ["--out", "-o"], name
+        assert ("--overwrite" in options) == (name != "evaluate"), name  # which goes on where it was
+
+
+def test_completion_offers_commands_and_options() -> None:
+    completion = {"_C5_COMPLETE": "complete_bash", "COMP_WORDS": "c5 cat", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['c5']; from c5.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | completion, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["catalog"]
+
+
+def raised_texts(path: Path) -> list[str]:
+    """The constant texts inside the raise statements of a module."""
+    raised = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)]
+    inside = (part for node in raised for part in ast.walk(node))
+    return [part.value for part in inside if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def test_errors_of_the_library_name_no_flags_and_no_commands() -> None:
+    names = "|".join(name for panel in PANELS.values() for name in panel)
+    commands_and_flags = re.compile(rf"(?<!pip install )--[a-z]|\bc5 ({names})")
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name != "cli":
+            for text in raised_texts(path):
+                assert not commands_and_flags.search(text), (path, text)
+
+
+def test_every_remedy_that_is_translated_is_one_the_library_gives() -> None:
+    library = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
+    for remedy in FLAGS:
+        assert remedy in library
+
+
+def test_nothing_that_a_terminal_would_obey_is_printed(tmp_path: Path) -> None:
+    done = c5("estimate", tmp_path / "\x1b[31mred\x1b]0;title\x07.png")
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[31mred" in done.stderr
+
+
+def test_version() -> None:
     assert c5("--version").stdout.startswith("c5-awb ")
     assert c5().returncode == 2
 

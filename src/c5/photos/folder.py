@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from c5.errors import C5Error, ReadError
-from c5.histograms import Grid, Histograms, histogram
+from c5.histograms import Grid, histogram
 from c5.image import LinearImage, shrink
 from c5.io.raw import Photograph
 from c5.photos.catalog.photographs import OWN_PREVIEWS, is_photograph
+
+if TYPE_CHECKING:
+    from c5.histograms import Histograms
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
 
