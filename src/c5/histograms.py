@@ -6,7 +6,6 @@ illuminant is finding where the histogram sits.
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
+from c5.fingerprints import fingerprint, probe
 from c5.image import LinearImage, nothing_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
@@ -57,7 +57,8 @@ class Grid:
     geometry: Geometry = Geometry.EXACT
     powers: tuple[int, ...] = (1,)
     """There is one pixel histogram for each power: its pixels are weighted by brightness ** power. Power 0 counts all
-    pixels alike, 3 hardly any but the brightest. Power 1 is always there. Gradients are weighted by their brightness."""
+    pixels alike, 3 hardly any but the brightest. Power 1 is always among them. Gradients are weighted by their
+    brightness."""
     strips: int = 1
     """With more than one, the light is searched for in a second set of histograms: the mean over this many horizontal
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
@@ -106,7 +107,7 @@ class Grid:
         It names the parameters, and what counting gives for a fixed image: when the counting changes, so does the key.
         """
         powers = "".join(map(str, self.powers))
-        return f"{self.bins}-{self.limit:g}-{self.geometry.value}-{powers}-{self.strips}-{_fingerprint(self.geometry)}"
+        return f"{self.bins}-{self.limit:g}-{self.geometry.value}-{powers}-{self.strips}-{_counting_key(self.geometry)}"
 
     @property
     def channels(self) -> int:
@@ -234,25 +235,13 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
 
 
 @cache
-def _fingerprint(geometry: Geometry) -> str:
-    """Eight digits for what counting gives, coarsely enough to be the same on every machine."""
+def _counting_key(geometry: Geometry) -> str:
     grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid.published()
-    levels = np.rint(histogram(_probe(geometry), grid).stack * PROBE_LEVELS).astype(np.uint8)
-    return hashlib.sha256(levels.tobytes()).hexdigest()[:8]
+    return fingerprint(histogram(probe(PROBE_SEEDS[geometry]), grid).stack)
 
 
-def _probe(geometry: Geometry) -> LinearImage:
-    """Patches, ramps and noise, some of it clipped or masked. No bin of its histograms is near a rounding edge."""
-    rng = np.random.default_rng(PROBE_SEEDS[geometry])
-    patches = np.kron(rng.integers(1, 200, (4, 6, 3)), np.ones((6, 6, 1)))
-    numbers = patches * np.linspace(0.3, 1.3, 36)[:, None] + rng.integers(0, 8, (24, 36, 3))
-    mask = np.ones((24, 36), np.bool_)
-    mask[3:7, 20:29] = False
-    return LinearImage(np.clip(numbers, 0, 255).astype(np.uint8), mask)
-
-
-PROBE_LEVELS = 128
 PROBE_SEEDS = {Geometry.EXACT: 1335, Geometry.PUBLISHED: 41}
+"""No bin of the histograms of these images is near a rounding edge."""
 
 
 def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:

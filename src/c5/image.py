@@ -211,3 +211,30 @@ def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Floa
     tilt = (centers - shares @ old) / np.maximum(spread, 1e-6)
     shares = shares * np.maximum(1 + tilt[:, None] * away, 0)
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+class Crop(NamedTuple):
+    """A part of an image, as fractions of its height and width."""
+
+    top: float = 0.0
+    left: float = 0.0
+    height: float = 1.0
+    width: float = 1.0
+
+    @classmethod
+    def random(cls, rng: np.random.Generator, smallest: float) -> Crop:
+        """Both sides at least `smallest` of the whole."""
+        height, width = rng.uniform(smallest, 1, 2)
+        return cls(rng.uniform(0, 1 - height), rng.uniform(0, 1 - width), height, width)
+
+    def cut(self, image: LinearImage) -> LinearImage:
+        rows, columns = image.rgb.shape[:2]
+        top, left = min(int(self.top * rows), rows - 1), min(int(self.left * columns), columns - 1)
+        part = (
+            slice(top, top + max(1, round(self.height * rows))),
+            slice(left, left + max(1, round(self.width * columns))),
+        )
+        return LinearImage(image.rgb[part], image.mask[part], image.clipped[part], source=image.source)
+
+
+WHOLE = Crop()

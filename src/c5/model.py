@@ -136,6 +136,24 @@ class Model:
             pooled = [np.zeros_like(level) for level in pooled]
         return Profile(self.identity, tuple(level.astype(np.float16) for level in pooled), len(histograms), camera)
 
+    def pool(self, profiles: Sequence[Profile]) -> Profile:
+        """The profile of several rolls together: the same as if their images had been one roll."""
+        if not profiles:
+            return self._no_roll
+        for profile in profiles:
+            self.check_profile(profile)
+        count = sum(profile.n_images for profile in profiles)
+        if self.file.kind == "separate":
+            histograms = [level for profile in profiles for level in profile.features]
+            if count > self.takes(count):
+                raise ProfileError(f"the model {self.name} takes at most {self.file.n_images - 1} additional images")
+            features: tuple[NDArray[Any], ...] = (np.concatenate(histograms),) if histograms else ()
+        else:
+            used = [profile.features for profile in profiles if profile.n_images] or [self._no_roll.features]
+            features = tuple(np.maximum.reduce(level) for level in zip(*used, strict=True))
+        cameras = {profile.camera for profile in profiles}
+        return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
+
     def choose(self, roll: Sequence[Item], most: int | None = None) -> list[Item]:
         """As many of a roll as are wanted and the model takes, evenly spread over it."""
         count = self.takes(len(roll) if most is None else min(most, len(roll)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -21,7 +22,21 @@ def in_parallel(
 ) -> Generator[tuple[Item, Result], None, None]:
     """Each item with its result, a few of them computed ahead, on one thread a core up to `MOST_JOBS`."""
     jobs = jobs or min(MOST_JOBS, os.cpu_count() or 1)
-    pool = ThreadPoolExecutor(jobs)
+    yield from _in_order(ThreadPoolExecutor(jobs), jobs, function, items)
+
+
+def in_processes(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
+) -> Generator[tuple[Item, Result], None, None]:
+    """The same in processes, one a core, for work that holds Python's lock. Function and items must be picklable."""
+    jobs = jobs or os.cpu_count() or 1
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+    yield from _in_order(pool, jobs, function, items)
+
+
+def _in_order(
+    pool: Executor, jobs: int, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Generator[tuple[Item, Result], None, None]:
     ahead: deque[tuple[Item, Future[Result]]] = deque()
     try:
         for item in items:

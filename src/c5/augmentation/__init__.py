@@ -2,12 +2,11 @@
 
 from c5.augmentation.draw import Augmentation, Settings, augment, draw
 from c5.augmentation.lights import CameraLights, Near
-from c5.augmentation.mapping import Crop, MappedImage, map_image
+from c5.augmentation.mapping import MappedImage, map_image
 
 __all__ = [
     "Augmentation",
     "CameraLights",
-    "Crop",
     "MappedImage",
     "Near",
     "Settings",

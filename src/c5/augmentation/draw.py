@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from c5.augmentation.lights import CameraLights, chromaticity, cluster, describe
-from c5.augmentation.mapping import Crop, MappedImage
+from c5.augmentation.mapping import MappedImage
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import COOLEST, HOTTEST, CameraMatrices
 from c5.datasets import Sample
 from c5.datasets.facts import all_names, full_name, match_name
 from c5.errors import DataError, ParameterError
-from c5.image import LinearImage, shrink
+from c5.image import Crop, LinearImage, shrink
 
 GROUP_KELVIN = 250.0
 """Sources are drawn uniformly over groups of temperature this wide."""

@@ -17,7 +17,7 @@ VARIABLE = "C5_CONFIG"
 def read_defaults(command: Any) -> dict[str, Any]:
     """The file's content as click's `default_map` for the command; nothing where there is no file."""
     path = find_config()
-    return {} if path is None else _read_table(path, _parse(path), command, "")
+    return {} if path is None else _read_table(path, read_toml(path), command, "")
 
 
 def find_config() -> Path | None:
@@ -30,13 +30,14 @@ def find_config() -> Path | None:
     return path if path.is_file() else None
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds."""
     import tomllib
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror}; check {VARIABLE}") from None
+        raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ReadError(f"{path}: not UTF-8; save it so") from None
     except tomllib.TOMLDecodeError as error:

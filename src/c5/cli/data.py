@@ -14,7 +14,7 @@ from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import Datasets, LayoutName, OutFile, Overwrite, check_free
 
 if TYPE_CHECKING:
-    from c5.datasets import PackReport, Problem, Sample
+    from c5.datasets import Report, Problem, Sample
     from c5.datasets.inspection import Group
 
 app = typer.Typer(no_args_is_help=True, help="Check a dataset, or pack it into one file.")
@@ -84,7 +84,7 @@ def pack(
 
 def pack_samples(
     samples: Iterable[Sample], out: Path, track: Callable[[Iterable[Sample]], Iterable[Sample]], overwrite: bool
-) -> PackReport:
+) -> Report:
     """Write a pack and say what it came to; stopped, say how to go on."""
     from c5.datasets import write_pack
 

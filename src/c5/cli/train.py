@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
 
+from c5.cli.config import read_toml
 from c5.cli.console import errors, progress_columns, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Overwrite
 from c5.errors import ParameterError
 from c5.training.config import Recipe
 
+if TYPE_CHECKING:
+    from c5.metrics import Statistics
+    from c5.training.run import Plan
+
 
 def train(
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, or .c5data packs."),
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, prepared sets."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     overwrite: Overwrite = False,
@@ -26,11 +32,12 @@ def train(
     recipe: Annotated[
         Recipe | None,
         typer.Option(
-            help="default: half an hour on a CPU; virtual: the bundled model's, better, forty minutes; paper: its own."
+            help="bundled: the bundled model's; plain: real cameras only, quicker; paper: the paper's. Default: bundled."
         ),
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file that changes the recipe, field by field.")] = None,
     epochs: Epochs = None,
-    seed: Annotated[int | None, typer.Option(help="Another number gives another result; default 0.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augmentation: AugmentationName = None,
     made: Annotated[int, typer.Option(help="How many images to make, with --augmentation.", min=1)] = 5000,
@@ -43,26 +50,63 @@ def train(
     Needs the train extra. Uses a GPU where there is one.
     """
     start_torch()
-    from c5.training.command import run_training
+    from c5.training.config import configure
+    from c5.training.making import find_making
+    from c5.training.run import Plan
 
-    progress = Progress(*progress_columns(), console=errors)
     if resume is not None:
-        chosen = (data, out, recipe, epochs, hold_out, augmentation, matrices, bfloat16, overwrite)
+        chosen = (data, out, recipe, config, epochs, hold_out, augmentation, matrices, bfloat16, overwrite)
         if any(chosen) or seed is not None:
             raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
-        run_training(resume, None, tensorboard, progress)
+        _run(resume, None, tensorboard)
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
-    from c5.training.extra import make_extra
-    from c5.training.run import Plan
-
     if (out / "checkpoint.pt").exists() and not overwrite:
         raise ParameterError(f"{out}: holds a run already; go on with --resume {out}, or start anew with --overwrite")
-    config = (recipe or Recipe.DEFAULT).make()
-    config = replace(config, seed=seed or 0, epochs=epochs or config.epochs, bfloat16=bfloat16)
-    given = str(matrices.resolve()) if matrices else None
-    extra = None if augmentation is None else make_extra(augmentation, made, given)
-    plan = Plan(config, [str(path.resolve()) for path in data], hold_out or [], extra)
+    training = (recipe or Recipe.BUNDLED).make()
+    if config is not None:
+        training = configure(training, read_toml(config))
+    given = {"seed": seed, "epochs": epochs, "bfloat16": bfloat16 or None}
+    training = replace(training, **{name: value for name, value in given.items() if value is not None})
+    known = str(matrices.resolve()) if matrices else None
+    making = None if augmentation is None else find_making(augmentation, made, known)
     (out / "checkpoint.pt").unlink(missing_ok=True)  # the run writes the other files anew
-    run_training(out, plan, tensorboard, progress)
+    _run(out, Plan(training, [str(path.resolve()) for path in data], hold_out or [], making), tensorboard)
+
+
+def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
+    """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
+    from c5.training.command import run_training
+
+    def say(line: str) -> None:
+        errors.print(line, markup=False)
+
+    with Progress(*progress_columns(), console=errors, disable=not errors.is_terminal) as progress:
+
+        def track(items: Sequence[Any], what: str) -> Iterable[Any]:
+            return progress.track(items, description=what)
+
+        task = None
+        try:
+            for plan, done in run_training(folder, plan, tensorboard=tensorboard, track=track, say=say):
+                total, epoch = plan.config.epochs, done.epoch
+                text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
+                task = progress.add_task("training", total=total) if task is None else task
+                progress.update(task, completed=epoch.number, description=f"training: {text}")
+                if not errors.is_terminal:
+                    say(f"epoch {epoch.number} of {total}: {text}")
+                if done.validation is not None:
+                    say(f"epoch {epoch.number}: {_describe(done.validation)}")
+        except KeyboardInterrupt:
+            progress.stop()
+            say(f"stopped; go on with: c5 train --resume {folder}")
+            raise
+    say(f"model written: {folder / 'model.c5'}")
+
+
+def _describe(found: Statistics) -> str:
+    return (
+        f"held-out cameras mean {found.mean:.2f}°, median {found.median:.2f}°, trimean {found.trimean:.2f}°, "
+        f"best 25 % {found.best_25:.2f}°, worst 25 % {found.worst_25:.2f}°"
+    )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from c5 import plugins
-from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack
-from c5.datasets.pack import PackedImage
-from c5.datasets.packing import PackReport, write_pack
+from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared
+from c5.datasets.container import Report
+from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
 from c5.errors import DataError, ParameterError, PluginError
 
@@ -18,10 +18,10 @@ __all__ = [
     "Dataset",
     "Found",
     "ImageFile",
-    "PackReport",
     "PackedImage",
     "Pixels",
     "Problem",
+    "Report",
     "Sample",
     "examine",
     "find_layout",
@@ -29,7 +29,7 @@ __all__ = [
     "write_pack",
 ]
 
-LAYOUTS: tuple[Dataset, ...] = (pack, manifest, folder, ffcc, nus, gehler_shi, cube, intel_tau)
+LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, intel_tau)
 """Those of this package, in the order in which a folder is compared with them; plugins come after them."""
 
 

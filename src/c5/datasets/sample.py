@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -17,6 +17,8 @@ from c5.errors import ReadError
 from c5.image import LinearImage
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS
+
+Decoded = TypeVar("Decoded")
 
 
 class Pixels(Protocol):
@@ -32,6 +34,14 @@ class Pixels(Protocol):
     def digest(self) -> str:
         """64 hexadecimal digits, the same for the same pixels: what is computed from them is kept by it."""
         ...
+
+
+class Prepared(Protocol):
+    """What a prepared set holds of an image: encoded features by their keys."""
+
+    def has(self, key: str) -> bool: ...
+
+    def find(self, key: str, decode: Callable[[bytes], Decoded]) -> Decoded: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +121,8 @@ class Sample:
     """All cameras whose images, labels or matrices went into it; its own alone, if it was taken and not made."""
     sources: frozenset[str] = frozenset()
     """The names of all photographs whose pixels or labels went into it; its own alone, if it was taken and not made."""
+    prepared: Prepared | None = None
+    """What has been computed of it already."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cameras", self.cameras or frozenset({self.camera}))

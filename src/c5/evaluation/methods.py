@@ -14,16 +14,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.classical import METHODS
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.datasets.facts import all_names
+from c5.datasets.features import EstimateFeature, Feature, HistogramFeature
+from c5.datasets.prepared import load_feature
 from c5.errors import ParameterError
 from c5.evaluation.protocols import Fold
-from c5.histograms import histogram, vividness
-from c5.image import shrink
-from c5.model import Model
+from c5.histograms import Grid, Histograms
+from c5.model import Model, Profile
 from c5.rolls import Selection, select_rolls
+
+VIVIDNESS_GRID = Grid()
+"""Every photograph's vividness is taken from its histograms on this grid, whatever the method."""
 
 REPEATS = 10
 """How often additional images are drawn anew, as in the paper."""
@@ -74,25 +77,10 @@ class Task:
         place = {sample.name: index for index, sample in enumerate(self.photographs)}
         return np.array([place[sample.name] for sample in self.test])
 
-
-class Kept:
-    """What a method computes of images, once in a run for each photograph.
-
-    Made images serve one fold: they are not kept, and those of another fold have the same names.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[str, NDArray[Any]] = {}
-
-    def load(
-        self, samples: Sequence[Sample], compute: Callable[[list[Sample]], Iterable[NDArray[Any]]]
-    ) -> NDArray[Any]:
-        """(samples, ...), with `compute` for those that are not known yet."""
-        wanted = [sample for sample in samples if sample.made or sample.name not in self._found]
-        computed = dict(zip((sample.name for sample in wanted), compute(wanted), strict=True)) if wanted else {}
-        self._found.update((sample.name, computed[sample.name]) for sample in wanted if not sample.made)
-        found = self._found | computed
-        return np.stack([found[sample.name] for sample in samples])
+    def vividness(self) -> Float64s:
+        """(photographs,) how much their colors vary."""
+        feature = HistogramFeature(VIVIDNESS_GRID)
+        return np.array([float(load_feature(sample, feature).vividness[0]) for sample in self.photographs])
 
 
 class Estimates(NamedTuple):
@@ -111,6 +99,11 @@ class Method(Protocol):
     @property
     def settings(self) -> dict[str, Any]:
         """All that its result depends on beside the data; results are kept by it."""
+        ...
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        """What it needs of every photograph, which is then prepared; pixels are there to be read in any case."""
         ...
 
     @property
@@ -138,10 +131,13 @@ class Classical:
     def settings(self) -> dict[str, Any]:
         return {"method": self.name}
 
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return (EstimateFeature(self.name),)
+
     def estimate(self, task: Task) -> dict[str, Estimates]:
-        method = METHODS[self.name]
-        found = [method(shrink(sample.read())) for sample in task.track(task.test, f"{self.name}, {task.fold.name}")]
-        return {"": Estimates(np.stack(found)[None])}
+        feature = EstimateFeature(self.name)
+        return {"": Estimates(np.stack([load_feature(sample, feature) for sample in task.test])[None])}
 
 
 @dataclass(frozen=True)
@@ -162,8 +158,20 @@ class Rolls:
         selections = [selection.value for selection in self.selections]
         return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats}
 
-    def draw(self, cameras: NDArray[np.str_], vivid: Float64s, queries: NDArray[np.int64]) -> dict[str, list[Any]]:
-        """By variant, the (queries, m - 1) rolls of each repeat. A query alone has but one repeat."""
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        """What the selections need of photographs."""
+        by_vividness = {Selection.VIVID, Selection.DULL} & set(self.selections)
+        return (HistogramFeature(VIVIDNESS_GRID),) if by_vividness else ()
+
+    def draw(
+        self, cameras: NDArray[np.str_], vividness: Callable[[], Float64s], queries: NDArray[np.int64]
+    ) -> dict[str, list[NDArray[np.int64]]]:
+        """By variant, the (queries, m - 1) rolls of each repeat. A query alone has but one repeat.
+
+        `vividness` is asked for that of all images only where a selection goes by it.
+        """
+        vivid = vividness() if self.features else np.zeros(len(cameras))
         drawn = {}
         for count in self.n_images:
             for selection in self.selections:
@@ -186,7 +194,7 @@ class Trained:
     rolls: Rolls
     learns: bool = False
     device: str = "CPU"
-    _kept: Kept = field(default_factory=Kept)
+    _profiles: dict[str, Profile] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -194,30 +202,41 @@ class Trained:
 
     @property
     def settings(self) -> dict[str, Any]:
-        strips = self.model.grid.strips  # of which the graphs, and so the identity, know nothing
-        return {"model": self.model.identity} | ({"strips": strips} if strips > 1 else {}) | self.rolls.settings
+        return {"model": self.model.identity} | self.rolls.settings
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return HistogramFeature(self.model.grid), *self.rolls.features
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
         tested = {name for sample in task.test for name in all_names(sample.camera)}
-        met = tested & set(self.model.file.training.get("cameras", []))
-        if met:
+        seen = tested & set(self.model.file.training.get("cameras", []))
+        if seen:
             raise ParameterError(
-                f"the model {self.name} was trained on {', '.join(sorted(met))}: its errors there prove nothing; "
-                "test it on other cameras, or train it with --hold-out"
+                f"the model {self.name} was trained on {', '.join(sorted(seen))}: its errors there prove nothing; "
+                "test it on other cameras, or train it with those held out"
             )
-        grid = self.model.grid
-        histograms = self._kept.load(
-            task.photographs,
-            lambda wanted: [histogram(sample.read(), grid) for sample in task.track(wanted, "histograms")],
-        )
         queries, result = task.queries, {}
-        for variant, repeats in self.rolls.draw(task.cameras, vividness(histograms, grid), queries).items():
+        drawn = self.rolls.draw(task.cameras, task.vividness, queries)
+        for variant, repeats in drawn.items():
             illuminants = np.empty((len(repeats), len(queries), 3))
             uncertainties = np.empty((len(repeats), len(queries)))
             for row in task.track(range(len(queries)), f"{self.name}, {variant}, {task.fold.name}"):
+                query = self._histograms(task, int(queries[row]))
                 for repeat, roll in enumerate(repeats):
-                    profile = self.model.calibrate_histograms(list(histograms[roll[row]]))
-                    one = self.model.estimate_histogram(histograms[queries[row]], profile)
-                    illuminants[repeat, row], uncertainties[repeat, row] = one.illuminant, one.uncertainty
+                    profile = self.model.pool([self._profile(task, index) for index in roll[row].tolist()])
+                    found = self.model.estimate_histogram(query, profile)
+                    illuminants[repeat, row], uncertainties[repeat, row] = found.illuminant, found.uncertainty
             result[variant] = Estimates(illuminants, uncertainties)
         return result
+
+    def _histograms(self, task: Task, index: int) -> Histograms:
+        stored = load_feature(task.photographs[index], HistogramFeature(self.model.grid))
+        return Histograms(stored.grid, stored.stack[0])
+
+    def _profile(self, task: Task, index: int) -> Profile:
+        """The profile of a roll of one photograph, computed once in a run."""
+        name = task.photographs[index].name
+        if name not in self._profiles:
+            self._profiles[name] = self.model.calibrate_histograms([self._histograms(task, index)])
+        return self._profiles[name]

@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 
 from c5.classical import METHODS
-from c5.color import Float64s
-from c5.datasets import Sample
+from c5.datasets.features import Feature
 from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
-from c5.histograms import histogram
 from c5.image import LinearImage, shrink
 from c5.model import load_model
-from c5.rolls import Selection
 
 IN_MEMORY = 512
 """Images at working size, about 1.5 MB each."""
@@ -48,13 +45,17 @@ class PluginMethod:
             "code": _digest_code(self.estimator.function),
         } | self.rolls.settings
 
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return self.rolls.features
+
     def estimate(self, task: Task) -> dict[str, Estimates]:
         @lru_cache(IN_MEMORY)
         def read(index: int) -> LinearImage:
             return shrink(task.photographs[index].read())
 
         result = {}
-        for variant, repeats in self.rolls.draw(task.cameras, self._measure(task), task.queries).items():
+        for variant, repeats in self.rolls.draw(task.cameras, task.vividness, task.queries).items():
             illuminants = np.empty((len(repeats), len(task.queries), 3))
             for row in task.track(range(len(task.queries)), f"{self.name}, {variant}, {task.fold.name}"):
                 for repeat, rolls in enumerate(repeats):
@@ -62,13 +63,6 @@ class PluginMethod:
                     illuminants[repeat, row] = self.estimator(read(int(task.queries[row])), roll).illuminant
             result[variant] = Estimates(illuminants)
         return result
-
-    def _measure(self, task: Task) -> Float64s:
-        """The vividness of all photographs, where rolls are drawn by it."""
-        if not {Selection.VIVID, Selection.DULL} & set(self.rolls.selections):
-            return np.zeros(len(task.photographs))
-        tracked: Sequence[Sample] = list(task.track(task.photographs, "vividness"))
-        return np.array([float(histogram(sample.read()).vividness) for sample in tracked])
 
 
 def find_methods(text: str, rolls: Rolls) -> list[Method]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy as np
 
 from c5.color import Float64s, angular_error
 from c5.datasets import Sample
+from c5.datasets.prepared import prepare
 from c5.errors import DataError, ParameterError
 from c5.evaluation.methods import Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
@@ -55,6 +54,7 @@ def evaluate(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
+    samples = _prepare(samples, methods, track)
     photographs = [sample for sample in samples if not sample.made]
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
@@ -105,10 +105,18 @@ def _load_results(
         return None
     before = Results.load(path)
     if (before.protocol, before.images, before.folds, before.data) != (protocol, images, folds, data):
-        raise DataError(
-            f"{path}: of {before.protocol} on other data; choose another folder with -o, or remove this one"
-        )
+        raise DataError(f"{path}: of {before.protocol} on other data; choose another folder, or remove this one")
     return before
+
+
+def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track) -> list[Sample]:
+    """The samples with all that the methods need of photographs, computed in one pass."""
+    features = [feature for method in methods for feature in method.features]
+    if not features:
+        return list(samples)
+    taken = prepare([s for s in samples if not s.made], features, lambda items: track(list(items), "preparing"))
+    prepared = {sample.name: sample for sample in taken}
+    return [prepared.get(sample.name, sample) for sample in samples]
 
 
 def _content(sample: Sample) -> list[Any]:
@@ -163,8 +171,4 @@ def _provenance(command: str, method: Method) -> dict[str, Any]:
         made["version"] = version("c5-awb")
     except PackageNotFoundError:
         made["version"] = "not installed"
-    if shutil.which("git"):
-        ask = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
-        found = subprocess.run(ask, capture_output=True, text=True)
-        made |= {"commit": found.stdout.strip()} if found.returncode == 0 else {}
     return made

@@ -29,3 +29,12 @@ def write_file(path: str | Path, data: bytes) -> Path:
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
     return asked
+
+
+def cache_folder() -> Path:
+    """Where what can be computed again is kept."""
+    try:
+        import platformdirs
+    except ImportError:  # on a machine for training alone
+        return Path.home() / ".cache" / "c5"
+    return Path(platformdirs.user_cache_dir("c5"))

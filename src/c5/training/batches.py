@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from c5.errors import ParameterError
 from c5.histograms import Geometry
 from c5.rolls import draw_rolls
-from c5.training.config import TrainConfig
-from c5.training.samples import Samples
+from c5.training.config import RealTraining
+from c5.training.data import TrainingData
 
 
 class Batch(NamedTuple):
@@ -39,31 +40,32 @@ class Batches(Protocol):
 class StoredBatches:
     """Histograms of images and of crops of them, moved by whole bins."""
 
-    def __init__(self, samples: Samples, config: TrainConfig, device: torch.device) -> None:
-        self.samples, self.config, self.device = samples, config, device
-        pad = config.shift
-        self.views = functional.pad(torch.as_tensor(samples.views[:, :, : config.grid.channels]), [pad] * 4).to(device)
-        self.illuminants = torch.as_tensor(samples.illuminants, dtype=torch.float32, device=device)
+    def __init__(self, data: TrainingData, config: RealTraining, device: torch.device) -> None:
+        if data.views is None:
+            raise ParameterError("training on real cameras needs the histograms of the images")
+        self.data, self.config, self.device = data, config, device
+        self.views = torch.as_tensor(data.views).to(device)
+        self.illuminants = torch.as_tensor(data.illuminants, dtype=torch.float32, device=device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
         """Every image once as the query, in random order; the last batch is filled up from the start."""
         config, stages = self.config, self.config.batch_sizes
-        batch = min(stages[epoch * len(stages) // config.epochs], len(self.samples))
-        order = rng.permutation(len(self.samples))
+        batch = min(stages[epoch * len(stages) // config.epochs], len(self.data))
+        order = rng.permutation(len(self.data))
         steps = -(-order.size // batch)
         query = np.resize(order, (steps, batch)).astype(np.int64)
-        additional = config.network.n_images - 1
-        roll = draw_rolls(self.samples.cameras, query, additional, rng)
+        additional = config.n_images - 1
+        roll = draw_rolls(self.data.cameras, query, additional, rng)
         if config.vary_roll:  # a roll of d different images repeats them to fill its slots: pooling ignores duplicates
             distinct = rng.integers(1, additional + 1, (steps, batch, 1))
             roll = np.take_along_axis(roll, np.arange(additional) % distinct, axis=2)
         images = np.concatenate([query[..., None], roll], axis=2)  # (steps, batch, 1 + additional)
         views = np.zeros_like(images)
-        crops = self.samples.views.shape[1] - 1
+        crops = self.views.shape[1] - 1
         if crops:  # half of the time the whole image
             views = rng.integers(1, crops + 1, images.shape) * rng.integers(0, 2, images.shape)
-        shift = rng.integers(-config.shift, config.shift + 1, (steps, batch, 2))  # bins along v and u
-        present = (rng.random((steps, batch)) >= config.empty_roll).astype(np.float32)
+        shift = rng.integers(-config.shift_bins, config.shift_bins + 1, (steps, batch, 2))  # bins along v and u
+        present = (rng.random((steps, batch)) >= config.empty_roll_share).astype(np.float32)
         return images, views, shift, present
 
     def make(self, *row: Tensor) -> Batch:
@@ -73,15 +75,19 @@ class StoredBatches:
 
     def _moved(self, images: Tensor, views: Tensor, shift: Tensor) -> Tensor:
         """Histograms (batch, images, channels, n, n), moved by (batch, 2) bins; what comes in from outside is zero."""
-        n = self.config.network.bins
-        line = torch.arange(n, device=self.device) + self.config.shift
+        n = self.config.grid.bins
+        line = torch.arange(n, device=self.device)
         rows, columns = line - shift[:, :1], line - shift[:, 1:]  # (batch, n)
+        inside = [(place >= 0) & (place < n) for place in (rows, columns)]
+        within = (inside[0][:, :, None] & inside[1][:, None, :])[:, None, None]
+        rows, columns = rows.clamp(0, n - 1), columns.clamp(0, n - 1)
         channel = torch.arange(self.views.shape[2], device=self.device)[:, None, None]
         image, view = images[:, :, None, None, None], views[:, :, None, None, None]
-        return self.views[image, view, channel, rows[:, None, None, :, None], columns[:, None, None, None, :]]
+        moved = self.views[image, view, channel, rows[:, None, None, :, None], columns[:, None, None, None, :]]
+        return moved.float() * within
 
     def _moved_light(self, index: Tensor, shift: Tensor) -> Tensor:
-        grid = self.config.network.grid
+        grid = self.config.grid
         up = -1 if grid.geometry is Geometry.PUBLISHED else 1
         v, u = shift[:, 0] * (up * grid.step), shift[:, 1] * grid.step
         gains = torch.stack([(-u).exp(), torch.ones_like(u), (-v).exp()], dim=1)

@@ -31,8 +31,7 @@ class Locator(nn.Module):
         self.register_buffer("v", torch.tensor(grid.v, dtype=torch.float32), persistent=False)
 
     def forward(self, emitted: Emitted, histograms: Tensor) -> Located:
-        """For a batch of histograms, of which the last are those of the filters; see `Grid.strips`."""
-        histograms = histograms[:, -emitted.filters.shape[1] :]
+        """For a batch of histograms in which the light is searched for, one for each filter."""
         n = self.grid.bins
         published = self.grid.geometry is Geometry.PUBLISHED
         size = (n, n) if published else padded(n)

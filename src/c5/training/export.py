@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from c5.color import angular_error
 from c5.errors import C5Error
+from c5.histograms import Histograms
 from c5.model import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
@@ -71,7 +72,7 @@ def export_model(
     """Write a network as a .c5 file, after a check that it gives the same illuminants there as here."""
     network = network.cpu().eval()
     config = network.config
-    n = config.bins
+    n = network.grid.bins
     outputs = ["filters", "bias", *(["gain"] if config.gain else [])]
     query = torch.zeros(1, network.grid.channels, n, n)
     if not isinstance(network, SeparateNetwork):
@@ -109,13 +110,13 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     rng = np.random.default_rng(0)
     count = config.n_images - 1 if isinstance(network, SeparateNetwork) else 3
     masses = rng.random((1 + count, *network.grid.shape)) ** 40
-    histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
-    estimate = model.estimate_histogram(histograms[0], model.calibrate_histograms(list(histograms[1:])))
+    stacks = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
+    query, *others = (Histograms(network.grid, stack) for stack in stacks)
+    estimate = model.estimate_histogram(query, model.calibrate_histograms(others))
     with torch.no_grad():
-        query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
-        seen = network.grid.channels
-        emitted = network(query[:, :seen], roll[:, :, :seen], torch.ones(1))
-        expected = Locator(network.grid)(emitted, query).illuminant[0].numpy()
+        roll = torch.as_tensor(np.stack([other.seen for other in others])[None])
+        emitted = network(torch.as_tensor(query.seen[None]), roll, torch.ones(1))
+        expected = Locator(network.grid)(emitted, torch.as_tensor(query.searched[None])).illuminant[0].numpy()
     difference = angular_error(estimate.illuminant, expected)
     if not difference < tolerance_deg:
         raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")

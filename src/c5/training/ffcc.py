@@ -15,9 +15,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from c5.color import Bools, Float32s, Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
-from c5.errors import ImageError, ParameterError
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.datasets.torus import Torus
+from c5.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ class FfccConfig:
                 f"warm_up must be 1 or more and iterations 0 or more, not {self.warm_up} and {self.iterations}"
             )
 
+    @property
+    def torus(self) -> Torus:
+        return Torus(self.bins, self.step, self.weight_power)
+
 
 DEFAULT = FfccConfig()
 
@@ -95,70 +99,6 @@ class Ffcc:
         spectra = torch.fft.rfft2(_check_histograms(histograms, self.config))
         filters = torch.fft.rfft2(torch.as_tensor(self.filters))
         return _log_heat(spectra, filters, torch.as_tensor(self.bias)).exp()
-
-
-# Histograms -----------------------------------------------------------------------------------------------------------
-
-
-def wrapped_histograms(image: LinearImage, config: FfccConfig = DEFAULT) -> Float32s:
-    """The toroidal log-chroma histograms of an image's pixels and of its edges, float32 (2, n, n), of sum 1 each.
-
-    An edge is the local absolute deviation, the mean absolute difference of a pixel to its eight neighbours, and counts
-    where all nine do. A color is shared between the four bins around it, and left out where a channel is zero. A
-    picture without edges has zeros for its second histogram. Images above `WORKING_PIXELS` are area-averaged first.
-    """
-    image = shrink(image)
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
-    planes = np.ascontiguousarray(np.moveaxis(image.rgb, -1, 0))
-    pixels = _count(planes, counts, config)
-    if not pixels.any():
-        raise ImageError(f"{image.where}no pixel has all three channels above zero; check the black level")
-    return np.stack([pixels, _count(_edges(planes), _erode(counts), config)])
-
-
-def _count(planes: Float32s, counts: Bools, config: FfccConfig) -> Float32s:
-    n = config.bins
-    counts = counts & (planes[0] > 0) & (planes[1] > 0) & (planes[2] > 0)
-    r, g, b = np.log(np.compress(counts.ravel(), planes.reshape(3, -1), axis=1))
-    weight = np.exp((r + g + b) * np.float32(config.weight_power / 3))
-    total = np.zeros((n + 1, n + 1))  # the last row and column are the first ones again
-    u, v = ((g - other) * np.float32(1 / config.step) for other in (r, b))
-    u, v = (position - n * np.floor(position / n) for position in (u, v))  # many times faster than a remainder
-    column, row = (np.minimum(np.floor(position), np.float32(n - 1)) for position in (u, v))  # rounding can give n
-    x, y = u - column, v - row
-    index = (row * (n + 1) + column).astype(np.int32)
-    for i, share in enumerate((weight - weight * y, weight * y)):
-        for j, part in enumerate((share - share * x, share * x)):
-            total += np.bincount(index + (i * (n + 1) + j), part, total.size).reshape(total.shape)
-    total[0] += total[n]
-    total[:, 0] += total[:, n]
-    total = total[:n, :n]
-    return np.asarray(total / max(total.sum(), np.finfo(np.float64).tiny), dtype=np.float32)
-
-
-def _edges(planes: Float32s) -> Float32s:
-    """Local absolute deviation, the border repeated.
-
-    In a plane laid out flat, neighbours are a fixed distance apart, and a difference serves both its ends.
-    """
-    padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)), "edge")
-    total = np.zeros_like(padded)
-    stride = padded.shape[2]
-    for plane, sums in zip(padded.reshape(3, -1), total.reshape(3, -1), strict=True):
-        for distance in (1, stride - 1, stride, stride + 1):
-            difference = np.abs(plane[distance:] - plane[:-distance])
-            sums[distance:] += difference
-            sums[:-distance] += difference
-    return total[:, 1:-1, 1:-1] / np.float32(8)
-
-
-def _erode(counts: Bools) -> Bools:
-    """Where a pixel and its neighbours all count; beyond the border all do."""
-    padded = np.pad(counts, 1, constant_values=True)
-    rows = padded[:-2] & padded[1:-1] & padded[2:]
-    return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])
 
 
 # Training -------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from c5.errors import C5Error, ParameterError
 from c5.evaluation.methods import Estimates
 from c5.training.batches import Batches, StoredBatches
 from c5.training.ccc import Locator
-from c5.training.config import TrainConfig
+from c5.training.config import RealTraining, TrainConfig
+from c5.training.data import TrainingData
 from c5.training.losses import angular_error, log_likelihood, smoothness
 from c5.training.network import Emitted, Network, SeparateNetwork, build_network
-from c5.training.samples import Samples
 from c5.training.virtual import VirtualBatches
 
 
@@ -44,9 +45,8 @@ def default_device() -> torch.device:
 class Trainer:
     """One run: the network, its optimiser, and the data on the device."""
 
-    def __init__(self, config: TrainConfig, samples: Samples, device: torch.device | None = None) -> None:
+    def __init__(self, config: TrainConfig, data: TrainingData, device: torch.device | None = None) -> None:
         self.config = config
-        self.samples = samples
         self.device = device or default_device()
         self.epoch = 0
         self.history: list[Epoch] = []
@@ -57,7 +57,6 @@ class Trainer:
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.locator = Locator(config.grid).to(self.device)
         cuda = self.device.type == "cuda"
-        torch.backends.cudnn.deterministic = True
         self.optimizer = torch.optim.Adam(
             self.network.parameters(),
             lr=torch.tensor(config.learning_rate, device=self.device) if cuda else config.learning_rate,
@@ -65,10 +64,12 @@ class Trainer:
             capturable=cuda,
             fused=cuda,  # one kernel instead of hundreds
         )
-        self.batches: Batches = (StoredBatches if config.virtual is None else VirtualBatches)(
-            samples, config, self.device
-        )
-        self.averaged = copy.deepcopy(self.network) if config.average else None
+        self.batches: Batches
+        if isinstance(config, RealTraining):
+            self.batches = StoredBatches(data, config, self.device)
+        else:
+            self.batches = VirtualBatches(data, config, self.device)
+        self.averaged = copy.deepcopy(self.network) if config.average_decay else None
         self.steps_done = 0
         self.share = torch.ones((), device=self.device)  # of the current weights in their average, a step
         self.totals = torch.zeros(2, device=self.device)  # loss, angular error
@@ -85,12 +86,16 @@ class Trainer:
             yield self.run_epoch()
 
     def run_epoch(self) -> Epoch:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+            return self._run_epoch()
+
+    def _run_epoch(self) -> Epoch:
         config = self.config
         # Everything random in an epoch comes from the seed and its number, so that a resumed run is the same run.
         draws = self.batches.draw(self.epoch, np.random.default_rng([config.seed, self.epoch]))
         self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
         # The average begins with few steps and takes in more as there are more.
-        self.share.fill_(max(1 - config.average, 10 / (10 + self.steps_done)))
+        self.share.fill_(max(1 - config.average_decay, 10 / (10 + self.steps_done)))
         self.network.train()
         self.totals.zero_()
         on_device = [torch.as_tensor(array).to(self.device) for array in draws]
@@ -148,11 +153,11 @@ class Trainer:
         config = self.config
         batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
-            members = self.network.each(batch.query, batch.roll, batch.present)
+            lessons = self.network.lessons(batch.query, batch.roll, batch.present)
         # Each member of a team learns by itself: what they have in common is the batch.
         loss, error = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for emitted, histograms in members:
-            maps = Emitted(*(None if each is None else each.float() for each in emitted))  # type: ignore[arg-type]
+        for emitted, histograms in lessons:
+            maps = Emitted(*(None if part is None else part.float() for part in emitted))  # type: ignore[arg-type]
             located = self.locator(maps, histograms)
             off = angular_error(located.illuminant, batch.illuminants).mean()
             loss = loss + off + smoothness(maps, config.smooth_filters, config.smooth_bias)
@@ -162,7 +167,7 @@ class Trainer:
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.totals += torch.stack([loss.detach(), error]) / len(members)
+        self.totals += torch.stack([loss.detach(), error]) / len(lessons)
         if self.averaged is not None:
             self._average()
 
@@ -206,43 +211,55 @@ class Trainer:
         return replay
 
 
-@torch.no_grad()
-def estimate(
-    network: Network, samples: Samples, rolls: NDArray[np.int64], queries: NDArray[np.int64] | None = None
-) -> Estimates:
-    """The illuminants (queries, 3) and uncertainties (queries,) of samples, each with the samples at `rolls` (queries,
-    additional) as its roll.
+class Tester:
+    """A trained network and images to test it on. What does not depend on the rolls is computed once."""
 
-    Queries are indices; default: every sample is one. With no additional images each query stands alone.
-    """
-    if samples.histograms.shape[1:] != network.grid.shape:
-        raise ParameterError(
-            f"samples need histograms of shape {network.grid.shape}, not {samples.histograms.shape[1:]}"
-        )
-    device = next(network.parameters()).device
-    network.eval()
-    locator = Locator(network.grid).to(device)
-    histograms = torch.as_tensor(samples.histograms).to(device)
-    chosen = torch.as_tensor(np.arange(len(samples)) if queries is None else queries).to(device)
-    slots = torch.as_tensor(rolls).to(device)
-    seen = histograms[:, : network.grid.channels]
-    if not isinstance(network, SeparateNetwork):  # an image's features do not depend on where it is used
-        parts = [network.encode(part) for part in torch.split(seen, 256)]
-        features = [torch.cat(level) for level in zip(*parts, strict=True)]
-    elif slots.shape[1] != network.config.n_images - 1:
-        raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
-    illuminants, uncertainties = [], []
-    for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
-        if isinstance(network, SeparateNetwork):
-            emitted = network(seen[query], seen[roll])
-        elif roll.shape[1] == 0:
-            emitted = network.emit(seen[query], [torch.zeros_like(level[:1]) for level in features])
-        else:
-            emitted = network.emit(seen[query], [pool(level, roll) for level in features])
-        located = locator(emitted, histograms[query])
-        illuminants.append(located.illuminant.double().cpu().numpy())
-        uncertainties.append(locator.uncertainty(located).double().cpu().numpy())
-    return Estimates(np.concatenate(illuminants), np.concatenate(uncertainties))
+    def __init__(self, network: Network, stacks: NDArray[np.float16]) -> None:
+        """`stacks` (images, *grid.shape) are the histograms of the images, on the network's grid."""
+        if stacks.shape[1:] != network.grid.shape:
+            raise ParameterError(f"the network needs histograms of shape {network.grid.shape}, not {stacks.shape[1:]}")
+        self.network = network.eval()
+        self.device = next(network.parameters()).device
+        self.locator = Locator(network.grid).to(self.device)
+        self.stacks = torch.as_tensor(stacks).to(self.device)
+
+    @torch.no_grad()
+    def estimate(self, rolls: NDArray[np.int64], queries: NDArray[np.int64] | None = None) -> Estimates:
+        """The illuminants (queries, 3) and uncertainties (queries,) of images, each with the images at `rolls`
+        (queries, additional) as its roll.
+
+        Queries are indices; default: every image is one. With no additional images each query stands alone.
+        """
+        chosen = torch.as_tensor(np.arange(len(self.stacks)) if queries is None else queries).to(self.device)
+        slots = torch.as_tensor(rolls).to(self.device)
+        network, grid = self.network, self.network.grid
+        if isinstance(network, SeparateNetwork) and slots.shape[1] != network.config.n_images - 1:
+            raise ParameterError(f"this network takes {network.config.n_images - 1} additional images")
+        illuminants, uncertainties = [], []
+        for query, roll in zip(torch.split(chosen, 128), torch.split(slots, 128), strict=True):
+            stacks = self.stacks[query].float()
+            if isinstance(network, SeparateNetwork):
+                emitted = network(stacks[:, grid.seen], self.stacks[roll][:, :, grid.seen].float())
+            elif roll.shape[1] == 0:
+                emitted = network.emit(
+                    stacks[:, grid.seen], [torch.zeros_like(level[:1]).float() for level in self._features]
+                )
+            else:
+                emitted = network.emit(stacks[:, grid.seen], [pool(level, roll).float() for level in self._features])
+            located = self.locator(emitted, stacks[:, grid.searched])
+            illuminants.append(located.illuminant.double().cpu().numpy())
+            uncertainties.append(self.locator.uncertainty(located).double().cpu().numpy())
+        return Estimates(np.concatenate(illuminants), np.concatenate(uncertainties))
+
+    @cached_property
+    def _features(self) -> list[Tensor]:
+        """The features of every image, which do not depend on where it is used; in half precision, as in profiles."""
+        assert not isinstance(self.network, SeparateNetwork)
+        parts = [
+            [level.half() for level in self.network.encode(part[:, self.network.grid.seen].float())]
+            for part in torch.split(self.stacks, 256)
+        ]
+        return [torch.cat(level) for level in zip(*parts, strict=True)]
 
 
 def pool(features: Tensor, roll: Tensor) -> Tensor:

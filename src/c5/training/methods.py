@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,41 +12,44 @@ import torch
 
 from c5.color import Float32s
 from c5.datasets import Sample
+from c5.datasets.features import Feature, HistogramFeature
+from c5.datasets.prepared import load_feature, prepare
+from c5.datasets.torus import TorusFeature
 from c5.errors import ParameterError
-from c5.evaluation.methods import Estimates, Kept, Method, Rolls, Task, digest_name, slug
+from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.histograms import vividness
-from c5.training.config import Recipe, RollKind, TrainConfig
-from c5.training.data import load_palettes, load_samples, remember
-from c5.training.extra import Extra, make_extra
-from c5.training.ffcc import FfccConfig, train_ffcc, wrapped_histograms
-from c5.training.loop import default_device, estimate
+from c5.histograms import Grid
+from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig
+from c5.training.data import load_stacks, training_feature
+from c5.training.ffcc import FfccConfig, train_ffcc
+from c5.training.loop import Tester, default_device
+from c5.training.making import Making, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, train
-from c5.training.samples import Samples
 
 
 def configurations() -> dict[str, TrainConfig]:
-    """The recipes, and what the paper's ablations take away from the default, by name."""
-    base = Recipe.DEFAULT.make()
+    """The recipes, and what the paper's ablations change in the plain one, by name."""
+    base = RealTraining()
+    network = base.networks[0]
 
-    def bins(count: int, widths: tuple[int, ...] = base.network.widths) -> TrainConfig:
-        network = replace(base.network, bins=count, widths=widths)
-        return replace(base, network=network, shift=base.shift * count // base.network.bins)
+    def bins(count: int, widths: tuple[int, ...] = network.widths) -> TrainConfig:
+        own = replace(network, grid=Grid(count), widths=widths)
+        return replace(base, networks=(own,), shift_bins=base.shift_bins * count // network.grid.bins)
 
     return {
         **{recipe.value: recipe.make() for recipe in Recipe},
         "bins-16": bins(16, (8, 16, 32)),
         "bins-32": bins(32),
         "bins-128": bins(128),
-        "smoothness-0": replace(base, smooth_filters=0, smooth_bias=0),
+        "smoothness-0": replace(base, smooth_filters=0.0, smooth_bias=0.0),
         "smoothness-low": replace(base, smooth_filters=0.035, smooth_bias=0.005),
         "smoothness-high": replace(base, smooth_filters=0.75, smooth_bias=0.1),
         "smoothness-highest": replace(base, smooth_filters=1.85, smooth_bias=0.25),
         "constant-batch": replace(base, batch_sizes=(16,)),
-        "no-gradient": replace(base, network=replace(base.network, gradient=False)),
-        "no-uv": replace(base, network=replace(base.network, coordinates=False)),
-        "gain": replace(base, network=replace(base.network, gain=True)),
+        "no-gradient": replace(base, networks=(replace(network, gradient=False),)),
+        "no-uv": replace(base, networks=(replace(network, coordinates=False),)),
+        "gain": replace(base, networks=(replace(network, gain=True),)),
     }
 
 
@@ -65,15 +68,13 @@ class C5:
     rolls: Rolls
     seeds: tuple[int, ...] = (0,)
     """A network is trained with each; their estimates count as repeats."""
-    extra: Extra | None = None
+    making: Making | None = None
     learns: bool = True
-    _kept: Kept = field(default_factory=Kept)
-    _palettes: Kept = field(default_factory=Kept)
 
     def __post_init__(self) -> None:
-        count = self.config.network.n_images
-        if self.config.network.kind is RollKind.SEPARATE and set(self.rolls.n_images) != {count}:
-            raise ParameterError(f"{self.name} is bound to m = {count}: give --m {count}")
+        network = self.config.networks[0]
+        if network.kind is RollKind.SEPARATE and set(self.rolls.n_images) != {network.n_images}:
+            raise ParameterError(f"{self.name} is bound to m = {network.n_images}: test it with that m alone")
 
     @property
     def device(self) -> str:
@@ -81,53 +82,41 @@ class C5:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _extra(self.extra) | self.rolls.settings
+        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _making(self.making) | self.rolls.settings
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return training_feature(self.config), HistogramFeature(self.config.grid), *self.rolls.features
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
         networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
-        samples = self._load(task.photographs, task, training=False)
-        vivid = vividness(samples.histograms, self.config.grid)
+        drawn = self.rolls.draw(task.cameras, task.vividness, task.queries)
+        used = np.unique(np.concatenate([task.queries, *(roll.ravel() for rolls in drawn.values() for roll in rolls)]))
+        stacks = load_stacks([task.photographs[index] for index in used], self.config.grid)
+        queries = np.searchsorted(used, task.queries)
+        testers = [Tester(network, stacks) for network in networks]
         result = {}
-        for variant, repeats in self.rolls.draw(task.cameras, vivid, task.queries).items():
-            found = [estimate(network, samples, roll, task.queries) for network in networks for roll in repeats]
+        for variant, rolls in drawn.items():
+            found = [tester.estimate(np.searchsorted(used, roll), queries) for tester in testers for roll in rolls]
             illuminants, uncertainties = zip(*found, strict=True)
             result[variant] = Estimates(np.stack(illuminants), np.stack(uncertainties))
         return result
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
-        content = [config.to_json(), _extra(self.extra), task.digest]
+        content = [config.to_json(), _making(self.making), task.digest]
         folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
         if not (folder / "model.c5").exists():
-            plan = Plan(config, [], [], self.extra)
+            plan = Plan(config, [], [], self.making)
             plan.save(folder)
-            images = add_extra(task, self.extra)
-            met = frozenset(camera for sample in images for camera in sample.cameras)
-            steps = train(plan, self._load(images, task, training=True), folder, met=met)
+            images = add_made(task, self.making, (training_feature(config),))
+            epochs = train(plan, images, folder)
             for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
-                if next(steps, None) is None:
+                if next(epochs, None) is None:
                     break
-            for _ in steps:
+            for _ in epochs:
                 pass
         return load_network(folder, config)
-
-    def _load(self, samples: list[Sample], task: Task, *, training: bool) -> Samples:
-        """Their histograms, and for training what else it needs."""
-        grid, crops, virtual = self.config.grid, self.config.crops, self.config.virtual is not None
-
-        def track(items: Sequence[Sample]) -> Iterable[Sample]:
-            return task.track(items, "histograms")
-
-        views = self._kept.load(samples, lambda wanted: load_samples(wanted, grid, crops, track).views)
-        palettes = None
-        if training and virtual:
-            palettes = self._palettes.load(samples, lambda wanted: load_palettes(wanted, grid, track))
-        return Samples(
-            views if training else views[:, :1],
-            np.stack([sample.illuminant for sample in samples]),
-            np.array([sample.camera for sample in samples]),
-            palettes,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +125,8 @@ class FfccMethod:
 
     name: str = "ffcc"
     config: FfccConfig = field(default_factory=FfccConfig)
-    extra: Extra | None = None
+    making: Making | None = None
     learns: bool = True
-    _kept: Kept = field(default_factory=Kept)
 
     @property
     def device(self) -> str:
@@ -146,38 +134,36 @@ class FfccMethod:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"config": asdict(self.config)} | _extra(self.extra)
+        return {"config": asdict(self.config)} | _making(self.making)
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return (TorusFeature(self.config.torus),)
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
-        training = add_extra(task, self.extra)
+        training = add_made(task, self.making, self.features)
         illuminants = np.stack([sample.illuminant for sample in training])
-        learnt = train_ffcc(self._load(training, task), illuminants, self.config)
-        return {"": Estimates(learnt.estimate(self._load(task.test, task))[None])}
+        learnt = train_ffcc(self._load(training), illuminants, self.config)
+        return {"": Estimates(learnt.estimate(self._load(task.test))[None])}
 
-    def _load(self, samples: list[Sample], task: Task) -> Float32s:
-        config = self.config
-        what, shape = f"ffcc {config.bins} {config.step} {config.weight_power}", (2, config.bins, config.bins)
-        return self._kept.load(
-            samples,
-            lambda wanted: [
-                remember(sample, what, shape, lambda image, _: wrapped_histograms(image, config))
-                for sample in task.track(wanted, "histograms")
-            ],
-        )
+    def _load(self, samples: Sequence[Sample]) -> Float32s:
+        feature = TorusFeature(self.config.torus)
+        return np.stack([load_feature(sample, feature) for sample in samples])
 
 
-def add_extra(task: Task, extra: Extra | None) -> list[Sample]:
-    """A fold's training side with what is made of it on the fly, after a last look that nothing leaks."""
-    if extra is None:
-        return task.training
-    photographs = [sample for sample in task.training if not sample.made]
-    made = extra.make(photographs, task.fold.unseen, lambda items: task.track(items, "augmenting"))
-    check_separation(task.fold, made)
-    return [*task.training, *made]
+def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]) -> list[Sample]:
+    """A fold's training side, prepared, with images made of it on the fly, after a last look that nothing leaks."""
+    samples = task.training
+    if making is not None:
+        photographs = [sample for sample in task.training if not sample.made]
+        made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"))
+        check_separation(task.fold, made)
+        samples = [*task.training, *made]
+    return prepare(samples, features, lambda items: task.track(list(items), "preparing made images"))
 
 
-def _extra(extra: Extra | None) -> dict[str, Any]:
-    return {} if extra is None else {"extra": extra.fingerprint}
+def _making(making: Making | None) -> dict[str, Any]:
+    return {} if making is None else {"making": making.fingerprint}
 
 
 def device_name() -> str:
@@ -210,18 +196,17 @@ def make_methods(
     """
     what, _, augmentation = text.partition("+")
     kind, _, wanted = what.partition(":")
-    extra = make_extra(augmentation, made or PAPER_MADE.get(kind, 0), matrices) if augmentation else None
+    making = find_making(augmentation, made or PAPER_MADE.get(kind, 0), matrices) if augmentation else None
     suffix = f"+{augmentation}" if augmentation else ""
     if what == "ffcc":
-        return [FfccMethod(f"ffcc{suffix}", extra=extra)]
+        return [FfccMethod(f"ffcc{suffix}", making=making)]
     known = configurations()
     methods: list[Method] = []
-    for name in ("default", *ABLATIONS) if wanted == "ablations" else (wanted or "default",):
+    for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
         if kind != "c5" or name not in known:
             raise ParameterError(
                 f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"
             )
         config = replace(known[name], epochs=epochs or known[name].epochs, bfloat16=bfloat16)
-        full = f"c5{'' if name == 'default' else ':' + name}{suffix}"
-        methods.append(C5(full, config, rolls, tuple(seeds), extra))
+        methods.append(C5(f"c5:{name}{suffix}", config, rolls, tuple(seeds), making))
     return methods

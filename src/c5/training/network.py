@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, cast
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from c5.histograms import Geometry
-from c5.training.config import NetworkConfig, RollKind, join_grids
+from c5.training.config import NetworkConfig, RollKind
 
 SLOPE = 0.01  # of the leaky rectifiers
 
@@ -18,7 +18,7 @@ SLOPE = 0.01  # of the leaky rectifiers
 class Emitted(NamedTuple):
     """The parameters of one CCC model for each query."""
 
-    filters: Tensor  # F, (batch, channels, n, n)
+    filters: Tensor  # F, (batch, histograms, n, n)
     bias: Tensor  # B, (batch, n, n)
     gain: Tensor | None  # G, (batch, n, n)
 
@@ -85,7 +85,7 @@ class Decoder(nn.Module):
         super().__init__()
         levels = list(reversed(config.widths))  # deepest first
         after = [*levels[1:], max(1, levels[-1] // 2)]
-        self.upsamples = nn.ModuleList(Upsample(config.bins >> (len(levels) - i)) for i in range(len(levels)))
+        self.upsamples = nn.ModuleList(Upsample(config.grid.bins >> (len(levels) - i)) for i in range(len(levels)))
         self.firsts = nn.ModuleList(Convolution(2 * width, width, config) for width in levels)
         self.seconds = nn.ModuleList(Convolution(w, o, config) for w, o in zip(levels, after, strict=True))
         self.last = Convolution(after[-1], outputs, config)
@@ -113,39 +113,59 @@ class Head(nn.Module):
             self.decoders = nn.ModuleDict({"all": Decoder(sum(self.outputs), config)})
         else:
             self.decoders = nn.ModuleDict({name: Decoder(count, config) for name, count in outputs.items()})
-        self.gradient = config.gradient
 
     def forward(self, latent: Tensor, skips: list[Tensor]) -> Emitted:
         for convolution in self.bottleneck:
             latent = functional.leaky_relu(convolution(latent), SLOPE)
         maps = torch.cat([decoder(latent, skips) for decoder in self.decoders.values()], dim=1)
         filters, bias, *gain = torch.split(maps, self.outputs, dim=1)
-        if not self.gradient:  # its filter is zero
-            filters = torch.cat([filters, torch.zeros_like(filters)], dim=1)
         return Emitted(filters, bias[:, 0], gain[0][:, 0] if gain else None)
 
 
-class Channels(nn.Module):
-    """What a network sees of (k, 2, n, n) histograms, with the bins' coordinates in [0, 1] (CoordConv)."""
+class Sight(nn.Module):
+    """Which of a grid's histograms a network looks at, and where its filters belong among those of the grid."""
 
     coordinates: Tensor
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.config = config
-        along = torch.linspace(0, 1, config.bins)
+        grid = config.grid
+        self.channels = grid.channels
+        self.index = [grid.powers.index(config.power), *([grid.channels - 1] if config.gradient else [])]
+        self.with_coordinates = config.coordinates
+        along = torch.linspace(0, 1, grid.bins)
         v, u = torch.meshgrid(along, along, indexing="ij")
-        if config.geometry is Geometry.PUBLISHED:
+        if grid.geometry is Geometry.PUBLISHED:
             v = v.flip(0)
         self.register_buffer("coordinates", torch.stack([u, v])[None], persistent=False)
 
+    def pick(self, histograms: Tensor) -> Tensor:
+        """Of the grid's histograms (..., channels, n, n), those that the network looks at."""
+        if self.index == list(range(self.channels)):
+            return histograms
+        return torch.stack([histograms[..., i, :, :] for i in self.index], dim=-3)
+
     def forward(self, histograms: Tensor) -> Tensor:
-        x = histograms
-        if not self.config.gradient:
-            x = x[:, :1]
-        if self.config.coordinates:
+        """The input of the encoders (k, ...), with the bins' coordinates in [0, 1] (CoordConv)."""
+        x = self.pick(histograms)
+        if self.with_coordinates:
             x = torch.cat([x, self.coordinates.expand(x.shape[0], -1, -1, -1)], dim=1)
         return x
+
+    def place(self, emitted: Emitted) -> Emitted:
+        """The same CCC model with a filter for each of the grid's histograms: zero where the network does not look."""
+        if self.index == list(range(self.channels)):
+            return emitted
+        own = dict(zip(self.index, emitted.filters.unbind(dim=1), strict=True))
+        zero = torch.zeros_like(emitted.bias)
+        return emitted._replace(filters=torch.stack([own.get(i, zero) for i in range(self.channels)], dim=1))
+
+
+class Lesson(NamedTuple):
+    """What one network is to learn from a batch: the model it emitted, and the histograms that model is for."""
+
+    emitted: Emitted
+    histograms: Tensor  # (batch, histograms, n, n)
 
 
 class ProfileNetwork(nn.Module):
@@ -155,23 +175,26 @@ class ProfileNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.grid = config.grid
-        self.channels = Channels(config)
+        self.sight = Sight(config)
         self.roll = encoder_blocks(config)
         self.query = encoder_blocks(config)
         self.merges = merges(config, len(config.widths))
         self.head = Head(config)
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
-        """Features of images (k, 2, n, n) at each level, (k, c, n/2, n/2) and on, each image by itself."""
-        x, features = self.channels(histograms), []
+        """Features of images (k, channels, n, n) at each level, (k, c, n/2, n/2) and so on, each image by itself."""
+        x, features = self.sight(histograms), []
         for block in self.roll:
             _, x = block(x)
             features.append(x)
         return features
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        """The CCC models of queries (batch, 2, n, n), with profiles of their cameras (batch or 1, c, ...)."""
-        x, skips = self.channels(query), []
+        """The CCC models of queries (batch, channels, n, n), with profiles of their cameras (batch or 1, c, ...)."""
+        return self.sight.place(self._emit(query, profile))
+
+    def _emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
+        x, skips = self.sight(query), []
         for block, merge, pooled in zip(self.query, self.merges, profile, strict=True):
             skip, x = block(x)
             skips.append(skip)
@@ -179,8 +202,8 @@ class ProfileNetwork(nn.Module):
         return self.head(x, skips)  # type: ignore[no-any-return]
 
     def profile(self, roll: Tensor, present: Tensor) -> list[Tensor]:
-        """Pooled features (batch, c, ...) of rolls (cameras, k, 2, n, n), for (batch,) queries, each camera's in
-        turn; where `present` is 0 instead of 1 a query has no roll."""
+        """Pooled features (batch, c, ...) of rolls (cameras, k, channels, n, n), for (batch,) queries, those of one
+        camera after the other; where `present` is 0 instead of 1 a query has no roll."""
         cameras, images = roll.shape[:2]
         return [
             features.reshape(cameras, images, *features.shape[1:])
@@ -191,12 +214,12 @@ class ProfileNetwork(nn.Module):
         ]
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        """Queries (batch, 2, n, n); rolls and `present` as for `profile`."""
+        """Queries (batch, channels, n, n); rolls and `present` as for `profile`."""
         return self.emit(query, self.profile(roll, present))
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[tuple[Emitted, Tensor]]:
-        """What every network in this one emits, and the histograms that is for: it is the only one."""
-        return [(self(query, roll, present), query)]
+    def lessons(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Lesson]:
+        """The same as what training looks at: one lesson for each network in this one."""
+        return [Lesson(self._emit(query, self.profile(roll, present)), self.sight.pick(query))]
 
 
 class TeamNetwork(nn.Module):
@@ -209,48 +232,37 @@ class TeamNetwork(nn.Module):
     def __init__(self, configs: Sequence[NetworkConfig]) -> None:
         super().__init__()
         self.config = configs[0]
-        self.grid = join_grids(configs)
-        self.members = nn.ModuleList(ProfileNetwork(config) for config in configs)
-        self.seen = [self.grid.powers.index(config.power) for config in configs]  # which pixel histogram, by each
+        self.grid = configs[0].grid
+        self.members = nn.ModuleList(build_network(config) for config in configs)
 
-    def _members(self) -> Iterator[tuple[ProfileNetwork, int]]:
-        return zip(cast(list[ProfileNetwork], list(self.members)), self.seen, strict=True)
+    @property
+    def _members(self) -> list[ProfileNetwork]:
+        return cast(list[ProfileNetwork], list(self.members))
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
         """Features at each level, the members' side by side as channels."""
-        levels = zip(*(member.encode(_pick(histograms, seen)) for member, seen in self._members()), strict=True)
+        levels = zip(*(member.encode(histograms) for member in self._members), strict=True)
         return [torch.cat(level, dim=1) for level in levels]
 
     def emit(self, query: Tensor, profile: list[Tensor]) -> Emitted:
-        widths = zip(*(member.config.widths for member, _ in self._members()), strict=True)
+        widths = zip(*(member.config.widths for member in self._members), strict=True)
         parts = zip(
             *(torch.split(level, list(w), dim=1) for level, w in zip(profile, widths, strict=True)), strict=True
         )
-        pairs = zip(self._members(), parts, strict=True)
-        return self._mean([member.emit(_pick(query, seen), list(part)) for (member, seen), part in pairs])
+        return _mean([member.emit(query, list(part)) for member, part in zip(self._members, parts, strict=True)])
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor) -> Emitted:
-        return self._mean([emitted for emitted, _ in self.each(query, roll, present)])
+        return _mean([member(query, roll, present) for member in self._members])
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor) -> list[tuple[Emitted, Tensor]]:
-        picked = [(member, _pick(query, seen), _pick(roll, seen)) for member, seen in self._members()]
-        return [(member(own, others, present), own) for member, own, others in picked]
-
-    def _mean(self, emitted: list[Emitted]) -> Emitted:
-        pixels: list[Tensor] = []
-        for histogram in range(len(self.grid.powers)):
-            own = [one.filters[:, 0] for one, seen in zip(emitted, self.seen, strict=True) if seen == histogram]
-            pixels.append(torch.stack(own).sum(dim=0) / len(emitted))
-        gradients = torch.stack([one.filters[:, 1] for one in emitted]).mean(dim=0)
-        bias = torch.stack([one.bias for one in emitted]).mean(dim=0)
-        return Emitted(torch.stack([*pixels, gradients], dim=1), bias, None)
+    def lessons(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Lesson]:
+        return [lesson for member in self._members for lesson in member.lessons(query, roll, present)]
 
 
-def _pick(histograms: Tensor, index: int) -> Tensor:
-    """Of (..., channels, n, n) histograms, one of pixels and that of gradients."""
-    if histograms.shape[-3] == 2:
-        return histograms
-    return torch.stack([histograms[..., index, :, :], histograms[..., -1, :, :]], dim=-3)
+def _mean(emitted: Sequence[Emitted]) -> Emitted:
+    filters, bias = (
+        torch.stack(maps).mean(dim=0) for maps in zip(*((e.filters, e.bias) for e in emitted), strict=True)
+    )
+    return Emitted(filters, bias, None)
 
 
 class SeparateNetwork(nn.Module):
@@ -260,14 +272,17 @@ class SeparateNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.grid = config.grid
-        self.channels = Channels(config)
+        self.sight = Sight(config)
         self.encoders = nn.ModuleList(encoder_blocks(config) for _ in range(config.n_images))
         self.merges = nn.ModuleList(merges(config, len(config.widths) - 1) for _ in range(config.n_images))
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> Emitted:
-        """Queries (batch, 2, n, n) and their rolls (batch, m - 1, 2, n, n)."""
-        inputs = [self.channels(query), *(self.channels(image) for image in roll.unbind(dim=1))]
+        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n)."""
+        return self.sight.place(self._emit(query, roll))
+
+    def _emit(self, query: Tensor, roll: Tensor) -> Emitted:
+        inputs = [self.sight(query), *(self.sight(image) for image in roll.unbind(dim=1))]
         skips = []
         for level in range(len(self.config.widths)):
             pairs = [encoder[level](x) for encoder, x in zip(self.encoders, inputs, strict=True)]  # type: ignore[index]
@@ -280,14 +295,21 @@ class SeparateNetwork(nn.Module):
                 ]
         return self.head(pooled, skips)  # type: ignore[no-any-return]
 
-    def each(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[tuple[Emitted, Tensor]]:
-        return [(self(query, roll), query)]
+    def lessons(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Lesson]:
+        return [Lesson(self._emit(query, roll), self.sight.pick(query))]
 
 
 Network = ProfileNetwork | TeamNetwork | SeparateNetwork
 
 
 def build_network(*configs: NetworkConfig) -> Network:
+    """The network of a configuration, or the team of several. A network of one's own must be a `ProfileNetwork` in
+    what it can do: `config`, `grid`, `encode`, `emit`, `forward` and `lessons`."""
     if len(configs) > 1:
         return TeamNetwork(configs)
-    return (SeparateNetwork if configs[0].kind is RollKind.SEPARATE else ProfileNetwork)(configs[0])
+    (config,) = configs
+    if config.architecture:
+        from c5.plugins import load_plugin
+
+        return cast(Network, load_plugin("c5.networks", config.architecture)(config))
+    return (SeparateNetwork if config.kind is RollKind.SEPARATE else ProfileNetwork)(config)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from c5.errors import ReadError
-from c5.histograms import Geometry
+from c5.histograms import Grid
 from c5.training.config import NetworkConfig, RollKind
 from c5.training.network import SeparateNetwork
 
@@ -48,13 +48,12 @@ def read_published(path: str | Path, bins: int = 64) -> SeparateNetwork:
     if first is None:
         raise ReadError(f"{path}: not a published C5 model: it has no multi-encoder network")
     config = NetworkConfig(
-        bins=bins,
+        Grid.published(bins),
         kind=RollKind.SEPARATE,
         widths=tuple(ours[f"encoders.0.{level}.first.weight"].shape[0] for level in range(4)),
         gain=any(name.startswith("head.decoders.gain.") for name in ours),
         gradient=ours["head.decoders.filters.last.weight"].shape[0] == 2,
         n_images=len(slots),
-        geometry=Geometry.PUBLISHED,
     )
     network = SeparateNetwork(config)
     try:

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,16 +18,19 @@ import numpy as np
 import torch
 
 from c5.color import Float64s, angular_error
+from c5.datasets import Sample
+from c5.datasets.features import Feature, HistogramFeature
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import REPEATS
 from c5.io.files import write_file
 from c5.metrics import Statistics, summarize_repeats
 from c5.rolls import draw_rolls
-from c5.training.config import TrainConfig
+from c5.training.config import TrainConfig, train_config_from_json
+from c5.training.data import Track, load_stacks, load_training_data, training_feature
 from c5.training.export import export_model
-from c5.training.extra import Extra
-from c5.training.loop import Epoch, Trainer, estimate
-from c5.training.samples import Samples
+from c5.training.loop import Epoch, Tester, Trainer
+from c5.training.making import Making
+from c5.training.network import Network
 
 VALIDATE_EVERY = 10  # epochs
 
@@ -38,22 +41,22 @@ class Plan(NamedTuple):
     config: TrainConfig
     data: list[str]  # folders
     hold_out: list[str]  # cameras that are validated on, and never trained on
-    extra: Extra | None = None  # images to make of the others
+    making: Making | None = None  # images to make of the others
 
     def save(self, folder: Path) -> None:
-        extra = None if self.extra is None else self.extra.to_json()
-        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out, "extra": extra}
+        making = None if self.making is None else self.making.to_json()
+        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out, "making": making}
         write_file(folder / "config.json", json.dumps(content, indent=1).encode())
 
     @classmethod
     def load(cls, folder: Path) -> Plan:
         try:
             content = json.loads((folder / "config.json").read_text())
-            extra = None if content["extra"] is None else Extra.from_json(content["extra"])
-            return cls(TrainConfig.from_json(content["config"]), content["data"], content["hold_out"], extra)
+            making = None if content["making"] is None else Making.from_json(content["making"])
+            return cls(train_config_from_json(content["config"]), content["data"], content["hold_out"], making)
         except FileNotFoundError:
-            raise ReadError(f"{folder}: no training run here; start one with c5 train DATA... -o {folder}") from None
-        except (ValueError, KeyError, TypeError) as error:
+            raise ReadError(f"{folder}: no training run here; start one first") from None
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
             raise ReadError(f"{folder / 'config.json'}: damaged ({error}); start the run anew") from error
 
 
@@ -71,49 +74,58 @@ def check_hold_out(hold_out: list[str], cameras: set[str]) -> None:
         raise ParameterError("all cameras are held out; leave some to train on")
 
 
-def split(samples: Samples, hold_out: list[str]) -> tuple[Samples, Samples | None]:
-    """Those to train on and those of the cameras held out."""
-    check_hold_out(hold_out, set(samples.cameras.tolist()))
-    held = np.isin(samples.cameras, hold_out)
-    return samples.take(~held), samples.take(held) if held.any() else None
+def features(config: TrainConfig, hold_out: Sequence[str]) -> tuple[Feature[Any], ...]:
+    """What a run needs of its images: of those to train on, and of those to validate on."""
+    return (training_feature(config), *([HistogramFeature(config.grid)] if hold_out else []))
 
 
-def validate(trainer: Trainer, samples: Samples, repeats: int) -> Float64s:
-    """Angular errors (repeats, images), each image with other images of its camera as its roll."""
-    count = trainer.config.network.n_images - 1
-    queries = np.arange(len(samples))
-    rolls = [draw_rolls(samples.cameras, queries, count, np.random.default_rng([7, i])) for i in range(repeats)]
-    return np.stack(
-        [angular_error(estimate(trainer.model, samples, roll).illuminants, samples.illuminants) for roll in rolls]
-    )
+class Validation:
+    """Cameras that a run is validated on, and never trained on."""
+
+    def __init__(self, samples: Sequence[Sample], config: TrainConfig) -> None:
+        self.stacks = load_stacks(samples, config.grid)
+        self.illuminants = np.stack([sample.illuminant for sample in samples])
+        self.cameras = np.array([sample.camera for sample in samples])
+        self.additional = config.n_images - 1
+
+    def errors(self, network: Network, repeats: int) -> Float64s:
+        """Angular errors (repeats, images), each image with other images of its camera as its roll."""
+        tester, queries = Tester(network, self.stacks), np.arange(len(self.cameras))
+        rolls = [
+            draw_rolls(self.cameras, queries, self.additional, np.random.default_rng([7, i])) for i in range(repeats)
+        ]
+        return np.stack([angular_error(tester.estimate(roll).illuminants, self.illuminants) for roll in rolls])
 
 
 def train(
     plan: Plan,
-    samples: Samples,
+    samples: Sequence[Sample],
     folder: Path,
     *,
-    met: frozenset[str] = frozenset(),
+    track: Track = iter,
     device: torch.device | None = None,
     board: Any = None,
 ) -> Iterator[Progress]:
     """Train from the last checkpoint in the folder, or from the start; at the end the model file is there.
 
-    `met` are the cameras behind made images, which the model file names too. `board` is a TensorBoard SummaryWriter,
-    where one is wanted.
+    The samples must be prepared with `features`. `track` may show progress over them, `board` is a TensorBoard
+    SummaryWriter, where one is wanted.
     """
-    own, held = split(samples, plan.hold_out)
-    trainer = Trainer(plan.config, own, device)
+    check_hold_out(plan.hold_out, {sample.camera for sample in samples})
+    own = [sample for sample in samples if sample.camera not in plan.hold_out]
+    held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
+    validation = Validation(held, plan.config) if held else None
+    trainer = Trainer(plan.config, load_training_data(own, plan.config, track), device)
     rows = load_checkpoint(trainer, folder)
     for epoch in trainer.run():
-        validation = None
-        if held is not None and epoch.number % VALIDATE_EVERY == 0 and epoch.number < plan.config.epochs:
-            validation = summarize_repeats(validate(trainer, held, 1)).mean
-        rows.append(_row(epoch, validation))
+        found = None
+        if validation is not None and epoch.number % VALIDATE_EVERY == 0 and epoch.number < plan.config.epochs:
+            found = summarize_repeats(validation.errors(trainer.model, 1)).mean
+        rows.append(_row(epoch, found))
         save_checkpoint(trainer, rows, folder)
         _post(board, rows[-1])
-        yield Progress(epoch, validation)
-    final = None if held is None else summarize_repeats(validate(trainer, held, REPEATS)).mean
+        yield Progress(epoch, found)
+    final = None if validation is None else summarize_repeats(validation.errors(trainer.model, REPEATS)).mean
     rows[-1] = _row(trainer.history[-1], final)
     save_checkpoint(trainer, rows, folder)
     _post(board, rows[-1])
@@ -121,16 +133,16 @@ def train(
         trainer.model,
         folder / "model.c5",
         name=folder.resolve().name,
-        training=_describe(plan, own, met),
+        training=_describe(plan, own),
         errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
     yield Progress(trainer.history[-1], final)
 
 
-def _describe(plan: Plan, own: Samples, met: frozenset[str]) -> dict[str, Any]:
-    cameras = sorted({*own.cameras.tolist(), *met})
+def _describe(plan: Plan, own: Sequence[Sample]) -> dict[str, Any]:
+    cameras = sorted({camera for sample in own for camera in sample.cameras})
     described = {"config": plan.config.to_json(), "cameras": cameras, "images": len(own)}
-    return described if plan.extra is None else described | {"extra": plan.extra.to_json()}
+    return described if plan.making is None else described | {"making": plan.making.to_json()}
 
 
 def _post(board: Any, row: dict[str, Any]) -> None:
@@ -175,7 +187,7 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         return []
     try:
         state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
-        if TrainConfig.from_json(json.loads(state["config"])) != trainer.config:
+        if train_config_from_json(json.loads(state["config"])) != trainer.config:
             raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
         trainer.load_state(state)
         trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]

@@ -18,11 +18,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from c5.color import Float64s
+from c5.datasets.palettes import POINTS, VIEWS, Palettes, cell_colors, code_weights
 from c5.errors import ParameterError
+from c5.histograms import Grid
 from c5.training.batches import Batch
-from c5.training.config import TrainConfig, Virtual
-from c5.training.palettes import SCALE, VIEWS, cell_colors
-from c5.training.samples import Samples
+from c5.training.config import VirtualTraining
+from c5.training.data import TrainingData
 
 OFF_DIAGONAL = ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
 DEVIATIONS = np.array([0.30, 0.11, 0.12, 0.10, 0.08, 0.14])
@@ -51,49 +52,48 @@ WAVE_NUMBER = 2.5  # their standard deviation, per nat
 class VirtualBatches:
     """Draws virtual cameras with the queries and the roll of each, and makes their histograms on the device."""
 
-    def __init__(self, samples: Samples, config: TrainConfig, device: torch.device) -> None:
-        if config.virtual is None or samples.palettes is None:
-            raise ParameterError("training on virtual cameras needs the palettes of the images")
-        self.config, self.virtual, self.device = config, config.virtual, device
-        self.illuminants = samples.illuminants
-        self.cameras = [np.flatnonzero(samples.cameras == camera) for camera in np.unique(samples.cameras)]
-        self.cells = torch.as_tensor(samples.palettes[..., 0].astype(np.int32)).to(device)
-        self.weights = torch.as_tensor(samples.palettes[..., 1:].view(np.float16)).to(device)
-        self.warp = Warp(config, device)
+    def __init__(self, data: TrainingData, config: VirtualTraining, device: torch.device) -> None:
+        if data.palettes is None or data.palettes.powers != config.grid.powers:
+            raise ParameterError("training on virtual cameras needs the palettes of the images, on its grid")
+        self.config, self.device = config, device
+        self.illuminants = data.illuminants
+        self.cameras = [np.flatnonzero(data.cameras == camera) for camera in np.unique(data.cameras)]
+        self.colors = PaletteColors(data.palettes, device)
+        self.warp = Warp(config.grid, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
-        """As many steps as an epoch has, each with a hand of images for every virtual camera in it."""
-        virtual, steps = self.virtual, self.virtual.steps
-        hands: list[NDArray[np.int64]] = []
-        sources: list[NDArray[np.int64]] = []  # the images of the real camera of each hand
-        while len(hands) < steps * virtual.cameras:
+        """As many steps as an epoch has, each with a group of images for every virtual camera in it."""
+        config, steps = self.config, self.config.steps_per_epoch
+        groups: list[NDArray[np.int64]] = []
+        sources: list[NDArray[np.int64]] = []  # all images of the real camera of each group
+        while len(groups) < steps * config.cameras_per_step:
             for own in self.cameras:
-                dealt = self._deal(own, rng)
-                hands += dealt
-                sources += [own] * len(dealt)
-        order = rng.permutation(len(hands))[: steps * virtual.cameras]
-        shape = (steps, virtual.cameras)
-        images = np.stack(hands)[order].reshape(*shape, -1)
-        lit = np.stack([rng.choice(sources[hand], images.shape[2]) for hand in order]).reshape(images.shape)
-        lit = np.where(rng.random(images.shape) < virtual.relight, lit, images)
-        reference = np.stack([np.exp(np.log(self.illuminants[sources[hand]]).mean(axis=0)) for hand in order])
+                drawn = self._group(own, rng)
+                groups += drawn
+                sources += [own] * len(drawn)
+        order = rng.permutation(len(groups))[: steps * config.cameras_per_step]
+        shape = (steps, config.cameras_per_step)
+        images = np.stack(groups)[order].reshape(*shape, -1)
+        lit = np.stack([rng.choice(sources[group], images.shape[2]) for group in order]).reshape(images.shape)
+        lit = np.where(rng.random(images.shape) < config.relight_share, lit, images)
+        reference = np.stack([np.exp(np.log(self.illuminants[sources[group]]).mean(axis=0)) for group in order])
         matrices, illuminants = self._cameras(images, lit, reference.reshape(*shape, 3), rng)
         views = rng.choice(len(VIEWS), size=images.shape, p=VIEWS)
-        waves = _waves(images.shape, virtual.repaint, rng)
-        present = rng.random((*shape, virtual.queries)) >= self.config.empty_roll
+        waves = _waves(images.shape, config.repaint_nats, rng)
+        present = rng.random((*shape, config.queries_per_camera)) >= config.empty_roll_share
         return images, views, matrices, waves, illuminants, present.astype(np.float32)
 
-    def _deal(self, own: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """The images of a real camera in hands of queries and a roll: each a query once, the last hand filled up."""
-        queries, additional = self.virtual.queries, self.config.network.n_images - 1
-        hands = []
+    def _group(self, own: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The images of a camera in groups of queries and a roll; each is a query once, the last group is filled up."""
+        queries, additional = self.config.queries_per_camera, self.config.n_images - 1
+        groups = []
         for chosen in np.resize(rng.permutation(own), (-(-own.size // queries), queries)):
             others = np.setdiff1d(own, chosen)
             roll = rng.permutation(others if others.size else own)[:additional]
             # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
             distinct = rng.integers(1, additional + 1)
-            hands.append(np.concatenate([chosen, np.resize(roll[:distinct], additional)]))
-        return hands
+            groups.append(np.concatenate([chosen, np.resize(roll[:distinct], additional)]))
+        return groups
 
     def _cameras(
         self, images: NDArray[np.int64], lit: NDArray[np.int64], reference: Float64s, rng: np.random.Generator
@@ -103,10 +103,10 @@ class VirtualBatches:
         An image lit anew goes to the light of the image in `lit` first. `reference` is a typical illuminant of each
         real camera: colors are mixed around it, so that grays stay gray there.
         """
-        cameras = draw_cameras(self.virtual, reference, rng)
+        cameras = draw_cameras(self.config.shift_nats, self.config.matrix_spread, reference, rng)
         light = self.illuminants[lit]
         matrices = cameras[:, :, None] * (light / self.illuminants[images])[..., None, :]
-        seen = np.einsum("scij,scqj->scqi", cameras, light[:, :, : self.virtual.queries])
+        seen = np.einsum("scij,scqj->scqi", cameras, light[:, :, : self.config.queries_per_camera])
         seen = np.maximum(seen, OUT_OF_GAMUT * seen.max(axis=-1, keepdims=True))
         seen /= np.linalg.norm(seen, axis=-1, keepdims=True)
         return matrices.astype(np.float32), seen.astype(np.float32)
@@ -114,26 +114,42 @@ class VirtualBatches:
     def make(self, *row: Tensor) -> Batch:
         images, views, matrices, waves, illuminants, present = row
         cameras, count = images.shape
-        flat, view = images.flatten(), views.flatten()
-        histograms = self.warp(
-            self.cells[flat, view], self.weights[flat, view], matrices.flatten(0, 1), waves.flatten(0, 1)
-        )
+        cells, weights = self.colors.look_up(images.flatten(), views.flatten())
+        histograms = self.warp(cells, weights, matrices.flatten(0, 1), waves.flatten(0, 1))
         histograms = histograms.reshape(cameras, count, *histograms.shape[1:])
-        query, roll = histograms[:, : self.virtual.queries], histograms[:, self.virtual.queries :]
+        query, roll = torch.split(histograms, [self.config.queries_per_camera, self.config.n_images - 1], dim=1)
         return Batch(query.flatten(0, 1), roll, present.flatten(), illuminants.flatten(0, 1))
 
 
-def draw_cameras(virtual: Virtual, reference: Float64s, rng: np.random.Generator) -> Float64s:
+class PaletteColors:
+    """Palettes on the device."""
+
+    def __init__(self, palettes: Palettes, device: torch.device) -> None:
+        self.cells = torch.as_tensor(palettes.cells).to(device)
+        self.codes = torch.as_tensor(palettes.codes).to(device)
+        self.spans = torch.as_tensor(palettes.spans).to(device)
+        self.weights = torch.as_tensor(code_weights()).to(device)
+        self.points = torch.arange(POINTS, device=device)
+
+    def look_up(self, images: Tensor, views: Tensor) -> tuple[Tensor, Tensor]:
+        """Cells (k, 2, points) and weights (k, 2, points, powers) of views (k,) of images (k,)."""
+        start, count = self.spans[images, views].unbind(dim=-1)  # (k, 2)
+        place = (start[..., None] + self.points).clamp(max=len(self.cells) - 1)
+        present = self.points < count[..., None]
+        return self.cells[place], self.weights[self.codes[place].int()] * present[..., None]
+
+
+def draw_cameras(shift_nats: float, matrix_spread: float, reference: Float64s, rng: np.random.Generator) -> Float64s:
     """Matrices (..., 3, 3) from the raw RGB of real cameras to that of virtual ones, around illuminants (..., 3)."""
     shape = reference.shape[:-1]
     factor = np.linalg.cholesky(CORRELATIONS) * DEVIATIONS[:, None]
-    mixing = virtual.matrix * rng.standard_normal((*shape, 6)) @ factor.T
+    mixing = matrix_spread * rng.standard_normal((*shape, 6)) @ factor.T
     mixing *= rng.random((*shape, 1)) >= SAME_COLORS
     matrix = np.zeros((*shape, 3, 3))
     for index, (i, j) in enumerate(OFF_DIAGONAL):
         matrix[..., i, j] = mixing[..., index]
     matrix += np.eye(3) * (1 - matrix.sum(axis=-1))[..., None]  # white stays white
-    shift = rng.uniform(-virtual.shift, virtual.shift, (*shape, 2))
+    shift = rng.uniform(-shift_nats, shift_nats, (*shape, 2))
     gains = np.exp(-np.stack([shift[..., 0], np.zeros(shape), shift[..., 1]], axis=-1))
     return np.asarray((gains * reference)[..., None] * matrix / reference[..., None, :])
 
@@ -149,8 +165,7 @@ def _waves(shape: tuple[int, ...], strength: float, rng: np.random.Generator) ->
 class Warp:
     """Palettes to histograms through a matrix each, as `c5.histogram` would make them of the mapped image."""
 
-    def __init__(self, config: TrainConfig, device: torch.device) -> None:
-        grid = config.grid
+    def __init__(self, grid: Grid, device: torch.device) -> None:
         self.bins, self.step, self.device = grid.bins, grid.step, device
         self.colors = torch.tensor(cell_colors(), dtype=torch.float32, device=device)  # (cells, 2)
         # Of pixels and of gradients, whose further columns hold nothing.
@@ -204,4 +219,4 @@ class Warp:
         images, channels, n, _ = total.shape
         total = functional.conv2d(total.reshape(-1, 1, n, n), self.blur, padding=1).reshape(images, channels, n, n)
         sums = total.sum(dim=(2, 3), keepdim=True)
-        return (total / sums.clamp_min(1e-6 * SCALE)).sqrt()
+        return (total / sums.clamp_min(1e-6)).sqrt()

@@ -17,7 +17,7 @@ from c5.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)
-class Extra:
+class Making:
     """How many images to make, and how. The same photographs give the same images."""
 
     method: Augmentation
@@ -51,13 +51,13 @@ class Extra:
         return self.to_json() | {"matrices": hashlib.sha256(content).hexdigest()[:16]}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Extra:
+    def from_json(cls, data: dict[str, Any]) -> Making:
         return cls(Augmentation(data["method"]), data["count"], data["matrices"], data["seed"])
 
 
-def make_extra(name: str, count: int, matrices: str | None = None) -> Extra:
-    """By the name of the augmentation."""
+def find_making(name: str, count: int, matrices: str | None = None) -> Making:
+    """How images are made, by the name of the augmentation."""
     if name not in (each.value for each in Augmentation):
         names = ", ".join(each.value for each in Augmentation)
         raise ParameterError(f"no augmentation is called {name!r}; there are {names}")
-    return Extra(Augmentation(name), count, matrices)
+    return Making(Augmentation(name), count, matrices)

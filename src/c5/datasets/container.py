@@ -1,0 +1,418 @@
+"""Files of labelled images: the container that packs and prepared sets share. docs/file-formats.md specifies it.
+
+Records stand one after the other, each whole in itself, so that a writing that was stopped goes on where it was. The
+index at the end repeats their labels: opening a file reads nothing else, and a record is read when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from c5.datasets.sample import Capture, Pixels, Problem, Sample
+from c5.errors import C5Error, DataError, ReadError, WriteError
+
+START = struct.Struct("<8sI")  # magic, version
+CHUNK = struct.Struct("<4sII")  # kind, bytes of the head, bytes of the payload; then both, and the CRC-32 of all of it
+CRC = struct.Struct("<I")
+END = struct.Struct("<Q8s")  # where the index begins, magic
+RECORD, INDEX = b"shot", b"indx"
+
+MOST_INDEX_BYTES = 256 * 2**20
+"""An index never unpacks to more: a million images take less."""
+
+UNPACKING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error, zlib.error)
+"""What JSON, struct and zlib raise on damaged bytes, and what looking things up in damaged JSON does."""
+
+
+class Format(NamedTuple):
+    """One kind of file."""
+
+    magic: bytes
+    version: int
+    noun: str
+    """What messages call such a file."""
+
+
+def recognises(path: Path, form: Format) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(form.magic)) == form.magic
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """An open file of labelled images, mapped into memory."""
+
+    path: Path
+    form: Format
+    index: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: Path, form: Format) -> Container:
+        try:
+            with path.open("rb") as file:
+                return cls(path, form, _read_index(path, file, form))
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+
+    def samples(self, pixels: Callable[[int, dict[str, Any]], Pixels]) -> list[Sample]:
+        """Its samples, from the index; `pixels` makes the source of a sample of its number, from 1, and its entry."""
+        try:
+            names, entries = self.index["names"], self.index["samples"]
+            sets = [frozenset(names[number] for number in numbers) for numbers in self.index["sets"]]
+            return [_as_sample(pixels(number, entry), entry, sets) for number, entry in enumerate(entries, 1)]
+        except UNPACKING_ERRORS as error:
+            raise DataError(f"{self.path}: its index is damaged: {error!r}; copy or make it again") from error
+
+    def record(self, entry: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """The head and the payload of the record at an entry of the index, checked."""
+        data = self._bytes[entry["offset"] : entry["offset"] + entry["length"]]
+        head, payload = open_chunk(data, RECORD)
+        if head["name"] != entry["name"] or head["image"]["content"] != entry["image"]["content"]:
+            raise ValueError("another record is in its place")
+        return head, payload
+
+    @cached_property
+    def _bytes(self) -> mmap.mmap:
+        try:
+            with self.path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise ReadError(f"{self.path}: cannot be read: {error}; check the path") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to read records of the same file: not the index, which is large."""
+        return {"path": self.path, "form": self.form, "index": {}}
+
+
+def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
+    start = file.read(START.size)
+    if not start.startswith(form.magic):
+        raise DataError(f"{path}: not a {form.noun}")
+    version = START.unpack(start)[1] if len(start) == START.size else 0
+    if version > form.version:
+        raise DataError(
+            f"{path}: made for a newer version of c5-awb, or damaged (format {version}, this one reads up to "
+            f"{form.version}); run pip install --upgrade c5-awb"
+        )
+    size = file.seek(0, os.SEEK_END)
+    try:
+        file.seek(max(0, size - END.size))
+        offset, magic = END.unpack(file.read(END.size))
+        if magic != form.magic or version < form.version or not START.size <= offset < size:
+            raise ValueError(f"it does not end as a {form.noun} does")
+        file.seek(offset)
+        _, payload = open_chunk(file.read(size - END.size - offset), INDEX)
+        unpacker = zlib.decompressobj()
+        index = json.loads(unpacker.decompress(payload, MOST_INDEX_BYTES))
+        if not isinstance(index, dict):
+            raise ValueError("its index is no table")
+        for entry in index["samples"]:
+            _check_place(entry, offset)
+        return index
+    except UNPACKING_ERRORS as error:
+        remedy = "copy it again, or let the writing that began it finish"
+        raise DataError(f"{path}: cut short or damaged: {error}; {remedy}") from error
+
+
+def _check_place(entry: dict[str, Any], end: int) -> None:
+    offset, length = entry["offset"], entry["length"]
+    if type(offset) is not int or type(length) is not int or not START.size <= offset < offset + length <= end:
+        raise ValueError("a record lies outside the file")
+
+
+def open_chunk(data: bytes, kind: bytes) -> tuple[dict[str, Any], bytes]:
+    """The head and the payload of a chunk, if it is whole and of that kind."""
+    if len(data) < CHUNK.size + CRC.size:
+        raise ValueError("the file ends inside it")
+    found, head, payload = CHUNK.unpack_from(data)
+    if found != kind or len(data) != CHUNK.size + head + payload + CRC.size:
+        raise ValueError("it does not begin as it should, or the file ends inside it")
+    if zlib.crc32(memoryview(data)[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:
+        raise ValueError("its checksum does not fit")
+    start = CHUNK.size + head
+    described = json.loads(data[CHUNK.size : start])
+    if not isinstance(described, dict):
+        raise ValueError("its head is no table")
+    return described, data[start : -CRC.size]
+
+
+def _as_sample(pixels: Pixels, entry: dict[str, Any], sets: list[frozenset[str]]) -> Sample:
+    capture = entry["capture"]
+    illuminant = np.array(entry["illuminant"], dtype=np.float64)
+    if illuminant.shape != (3,) or not (np.isfinite(illuminant).all() and illuminant.min() > 0):
+        raise ValueError(f"the illuminant of {entry['name']} is not three positive numbers")
+    return Sample(
+        pixels,
+        illuminant,
+        camera=entry["camera"],
+        dataset=entry["dataset"],
+        name=entry["name"],
+        scene=entry["scene"],
+        ccm=None if entry["ccm"] is None else np.array(entry["ccm"], dtype=np.float64).reshape(3, 3),
+        capture=None if capture is None else Capture(*capture),
+        fold=entry["fold"],
+        cameras=frozenset() if entry["cameras"] is None else sets[entry["cameras"]],
+        sources=frozenset() if entry["sources"] is None else sets[entry["sources"]],
+    )
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+class Report(NamedTuple):
+    """What became of a writing."""
+
+    written: int
+    skipped: list[Problem]
+    """Images that could not be used, and are not in the file."""
+
+
+class Encoded(NamedTuple):
+    """What is written of one image."""
+
+    image: dict[str, Any]
+    """What the record says about the payload: `source`, a digest of what it was made of and how; `content`, a digest of
+    what it holds; and more as the format needs it."""
+    payload: bytes
+
+
+Encode = Callable[[Sample, str | None], Encoded | str | C5Error]
+"""What is to be written of a sample; only the digest of its source if that is the one given; or what is wrong."""
+
+
+def write_container(
+    samples: Iterable[Sample],
+    path: str | Path,
+    form: Format,
+    encode: Encode,
+    each: Callable[..., Iterable[tuple[tuple[Sample, str | None], Encoded | str | C5Error]]],
+    *,
+    overwrite: bool = False,
+    more: dict[str, Any] | None = None,
+) -> Report:
+    """Write samples to one file, whole or not at all.
+
+    Records gather in a file with `.part` after its name, which becomes the file at the end. If it is there already, a
+    writing was stopped: what is in it and still the same is not made again. The result is the same to the last byte.
+    `each(function, items)` gives every item with its result, in order. `more` goes into the index.
+    """
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("r+b" if part.exists() else "x+b", buffering=0) as file:
+            _lock(file, part)
+            draft = _Draft(file, form)
+            skipped = _write_records(draft, samples, encode, each)
+            if draft.entries:
+                draft.finish(more or {})
+        if not draft.entries:
+            part.unlink()
+            reason = f"; the first: {skipped[0].message}" if skipped else ""
+            raise DataError(f"{path}: no image could be used{reason}")
+        os.replace(part, path)
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
+    return Report(len(draft.entries), skipped)
+
+
+def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, each: Any) -> list[Problem]:
+    skipped: list[Problem] = []
+    names: set[str] = set()
+    earlier = draft.earlier()
+    for (sample, _), found in each(_Apply(encode), ((sample, earlier.get(sample.name)) for sample in samples)):
+        try:
+            if sample.name in names:
+                raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
+            if isinstance(found, str) and not draft.keep(sample, found):
+                found = encode(sample, None)  # the record is there, but not in its place
+            if isinstance(found, C5Error):
+                raise found
+            if isinstance(found, Encoded) and not draft.keep(sample, found.image["source"]):
+                draft.append(sample, found)
+            names.add(sample.name)
+        except C5Error as error:
+            skipped.append(Problem(sample.path, str(error)))
+    return skipped
+
+
+class _Apply(NamedTuple):
+    """Calls an `Encode` with a pair; it can be sent to another process."""
+
+    encode: Encode
+
+    def __call__(self, pair: tuple[Sample, str | None]) -> Encoded | str | C5Error:
+        return self.encode(*pair)
+
+
+@dataclass
+class _Draft:
+    """A file that is being written: records, of which the first may be from an earlier writing."""
+
+    file: BinaryIO
+    form: Format
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    """The heads of the records so far, each with its place in the file."""
+    names: dict[str, int] = field(default_factory=dict)
+    sets: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """Names of photographs and cameras, and sets of them, by number: each is stored once."""
+    _kept: list[dict[str, Any]] = field(default_factory=list)
+    _end: int = 0
+
+    def __post_init__(self) -> None:
+        """Take over the whole records of an earlier writing."""
+        start, found = START.pack(self.form.magic, self.form.version), self.file.read(START.size)
+        if not start.startswith(found):
+            raise WriteError(f"{self.file.name}: in the way, and not of a writing to go on with; move or remove it")
+        _write_all(self.file, start[len(found) :])
+        self._end = position = START.size
+        while (chunk := _read_chunk(self.file, position)) is not None:
+            try:
+                head, _ = open_chunk(chunk, RECORD)
+            except UNPACKING_ERRORS:
+                break
+            self._kept.append({**head, "offset": position, "length": len(chunk)})
+            position += len(chunk)
+
+    def earlier(self) -> dict[str, str]:
+        """The digests of the sources of the records taken over, by name."""
+        return {head["name"]: head["image"]["source"] for head in self._kept}
+
+    def keep(self, sample: Sample, source: str) -> bool:
+        """Whether the next record of the earlier writing is this sample; then it stays."""
+        if len(self.entries) >= len(self._kept):
+            return False
+        entry = self._kept[len(self.entries)]
+        labels, names, sets = self._describe(sample)
+        image = entry["image"]
+        if image["source"] != source or _without_place(entry) != {**labels, "image": image}:
+            return False
+        self._add(entry, names, sets)
+        return True
+
+    def append(self, sample: Sample, encoded: Encoded) -> None:
+        """Write the record of a sample after the last one; what an earlier writing had there is cut off."""
+        labels, names, sets = self._describe(sample)
+        head = {**labels, "image": encoded.image}
+        chunk = _make_chunk(RECORD, head, encoded.payload)
+        del self._kept[len(self.entries) :]
+        self.file.seek(self._end)
+        self.file.truncate()
+        _write_all(self.file, chunk)
+        self._add({**head, "offset": self._end, "length": len(chunk)}, names, sets)
+
+    def finish(self, more: dict[str, Any]) -> None:
+        """Write the index. Names and sets stand in it once, not in the samples."""
+        samples = [
+            {key: value for key, value in entry.items() if key not in ("names", "sets")} for entry in self.entries
+        ]
+        index = {**more, "names": list(self.names), "sets": list(self.sets), "samples": samples}
+        self.file.seek(self._end)
+        self.file.truncate()
+        chunk = _make_chunk(INDEX, {}, zlib.compress(_to_json(index), 9))
+        _write_all(self.file, chunk + END.pack(self._end, self.form.magic))
+        os.fsync(self.file.fileno())
+
+    def _describe(self, sample: Sample) -> tuple[dict[str, Any], dict[str, int], dict[tuple[int, ...], int]]:
+        """The labels of a sample, and the names and sets that it is the first to need."""
+        names: dict[str, int] = {}
+        sets: dict[tuple[int, ...], int] = {}
+
+        def number(members: frozenset[str], own: str) -> int | None:
+            if members == {own}:
+                return None
+            for name in sorted(members - self.names.keys() - names.keys()):
+                names[name] = len(self.names) + len(names)
+            numbers = tuple(sorted(names[name] if name in names else self.names[name] for name in members))
+            if numbers not in self.sets and numbers not in sets:
+                sets[numbers] = len(self.sets) + len(sets)
+            return self.sets[numbers] if numbers in self.sets else sets[numbers]
+
+        capture = sample.capture
+        labels: dict[str, Any] = {
+            "name": sample.name,
+            "dataset": sample.dataset,
+            "camera": sample.camera,
+            "illuminant": sample.illuminant.tolist(),
+            "scene": sample.scene,
+            "ccm": None if sample.ccm is None else sample.ccm.tolist(),
+            "capture": None if capture is None else [capture.gain, capture.aperture, capture.exposure],
+            "fold": sample.fold,
+            "cameras": number(sample.cameras, sample.camera),
+            "sources": number(sample.sources, sample.name),
+        }
+        labels |= {"names": list(names), "sets": [list(each) for each in sets]}
+        return labels, names, sets
+
+    def _add(self, entry: dict[str, Any], names: dict[str, int], sets: dict[tuple[int, ...], int]) -> None:
+        self.entries.append(entry)
+        self.names |= names
+        self.sets |= sets
+        self._end = entry["offset"] + entry["length"]
+
+
+def _lock(file: BinaryIO, part: Path) -> None:
+    """Refuse to write where another process does. Only where the system has such locks."""
+    with suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WriteError(f"{part}: another process is writing to it; wait for it or choose another name") from None
+
+
+def _read_chunk(file: BinaryIO, position: int) -> bytes | None:
+    """The bytes of the chunk at a place of a file, or nothing where it is not whole."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(position)
+    prefix = file.read(CHUNK.size)
+    if len(prefix) < CHUNK.size:
+        return None
+    _, head, payload = CHUNK.unpack(prefix)
+    length = CHUNK.size + head + payload + CRC.size
+    if position + length > size:
+        return None
+    file.seek(position)
+    data = b""
+    while len(data) < length and (more := file.read(length - len(data))):  # an unbuffered file may give less
+        data += more
+    return data
+
+
+def _make_chunk(kind: bytes, head: dict[str, Any], payload: bytes) -> bytes:
+    described = _to_json(head)
+    chunk = CHUNK.pack(kind, len(described), len(payload)) + described + payload
+    return chunk + CRC.pack(zlib.crc32(chunk))
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Write to an unbuffered file, which may take less at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _without_place(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in ("offset", "length")}
+
+
+def _to_json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

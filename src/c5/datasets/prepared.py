@@ -1,0 +1,152 @@
+"""The .c5set file: all that training and evaluation need of images, without the images.
+
+One pass over a dataset makes it; after that, neither decoders nor the images themselves are needed.
+docs/file-formats.md specifies it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from c5.datasets import container
+from c5.datasets.container import UNPACKING_ERRORS, Container, Encoded, Format, Report, write_container
+from c5.datasets.features import Feature, prepare_image
+from c5.datasets.sample import Decoded, Found, Sample
+from c5.errors import C5Error, DataError
+from c5.image import LinearImage
+from c5.io.files import cache_folder
+from c5.parallel import in_processes
+
+NAME = "set"
+DESCRIPTION = "a .c5set prepared set"
+
+FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedImage:
+    """What a prepared set holds of one image."""
+
+    set: Container
+    number: int
+    """Counted from 1."""
+    entry: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.set.path
+
+    def read(self) -> LinearImage:
+        raise DataError(f"{self.path}: a prepared set holds no pixels; give the images themselves")
+
+    def digest(self) -> str:
+        return str(self.entry["image"]["pixels"])
+
+    def has(self, key: str) -> bool:
+        return key in self.set.index["features"]
+
+    def find(self, key: str, decode: Callable[[bytes], Decoded]) -> Decoded:
+        """The feature of the image that has this key."""
+        try:
+            _, payload = self.set.record(self.entry)
+            lengths = self.entry["image"]["lengths"]
+            place = self.set.index["features"].index(key)
+            start = sum(lengths[:place])
+            return decode(payload[start : start + lengths[place]])
+        except (OSError, *UNPACKING_ERRORS) as error:
+            where = f"{self.path}: record {self.number} ({self.entry['name']})"
+            raise DataError(f"{where} is damaged: {error}; copy or make the set again") from error
+
+
+def recognises(path: Path) -> bool:
+    return container.recognises(path, FORMAT)
+
+
+def read(path: Path) -> Found:
+    """The samples of a set, from its index. Each record is checked when it is read."""
+    opened = Container.open(path, FORMAT)
+    features = opened.index.get("features")
+    if not isinstance(features, list) or not all(isinstance(key, str) for key in features):
+        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again")
+    found = [PreparedImage(opened, number, entry) for number, entry in enumerate(opened.index["samples"], 1)]
+    samples = opened.samples(lambda number, _: found[number - 1])
+    return Found([replace(sample, prepared=one) for sample, one in zip(samples, found, strict=True)], [])
+
+
+def write_prepared(
+    samples: Iterable[Sample],
+    path: str | Path,
+    features: Sequence[Feature[Any]],
+    track: Callable[[Iterable[Sample]], Iterable[Sample]] = iter,
+    overwrite: bool = False,
+    jobs: int | None = None,
+) -> Report:
+    """Write features of images with their labels to one file, on all cores; see `write_container`."""
+    wanted = tuple(dict.fromkeys(features))
+    each = partial(in_processes, jobs=jobs)
+    keys = [feature.key for feature in wanted]
+    encode = partial(_encode, wanted, _digest(keys))
+    return write_container(track(samples), path, FORMAT, encode, each, overwrite=overwrite, more={"features": keys})
+
+
+def _encode(
+    features: tuple[Feature[Any], ...], keys: str, sample: Sample, earlier: str | None
+) -> Encoded | str | C5Error:
+    try:
+        pixels = sample.pixels.digest()
+        source = _digest([pixels, keys])
+        if source == earlier:
+            return source
+        parts = prepare_image(sample.read(), features, pixels)
+    except C5Error as error:
+        return error
+    payload = b"".join(parts)
+    content = hashlib.sha256(payload).hexdigest()[:32]
+    image = {"pixels": pixels, "source": source, "content": content, "lengths": [len(part) for part in parts]}
+    return Encoded(image, payload)
+
+
+def prepare(
+    samples: Sequence[Sample],
+    features: Sequence[Feature[Any]],
+    track: Callable[[Iterable[Sample]], Iterable[Sample]] = iter,
+    folder: Path | None = None,
+) -> list[Sample]:
+    """The same samples with all of these features at hand.
+
+    Samples that have them stay as they are. The others are prepared into a set in the user's cache folder, once: the
+    next call with the same images finds it there. An image that cannot be used is an error.
+    """
+    keys = [feature.key for feature in dict.fromkeys(features)]
+    missing = [sample for sample in samples if sample.prepared is None or not all(map(sample.prepared.has, keys))]
+    if not missing:
+        return list(samples)
+    for sample in missing:
+        if isinstance(sample.pixels, PreparedImage):
+            lacking = next(key for key in keys if not sample.pixels.has(key))
+            raise DataError(f"{sample.path}: was not prepared for this: it lacks {lacking!r}; prepare it again")
+    contents = [[sample.name, sample.pixels.digest()] for sample in missing]
+    path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
+    if not path.exists():
+        report = write_prepared(missing, path, features, track)
+        if report.skipped:
+            path.unlink()
+            raise DataError(report.skipped[0].message)
+    kept = {sample.name: sample.prepared for sample in read(path).samples}
+    return [replace(sample, prepared=kept.get(sample.name, sample.prepared)) for sample in samples]
+
+
+def load_feature(sample: Sample, feature: Feature[Decoded]) -> Decoded:
+    """A feature of a sample that `prepare` has prepared."""
+    if sample.prepared is None or not sample.prepared.has(feature.key):
+        raise DataError(f"{sample.path}: was not prepared for this: it lacks {feature.key!r}; prepare it again")
+    return sample.prepared.find(feature.key, feature.decode)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:32]

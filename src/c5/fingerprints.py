@@ -1,0 +1,38 @@
+"""What a computation gives for a fixed image, in a few digits: a change of the code changes the digits by itself.
+
+Caches, catalogues and model identities contain fingerprints, so that nobody has to raise a version by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.image import LinearImage
+
+LEVELS = 128
+"""Numbers between 0 and 1 are rounded to this many levels: alike on every machine, unlike after any real change."""
+
+
+def probe(seed: int) -> LinearImage:
+    """Patches, ramps and noise, some of it clipped or masked."""
+    rng = np.random.default_rng(seed)
+    patches = np.kron(rng.integers(1, 200, (4, 6, 3)), np.ones((6, 6, 1)))
+    numbers = patches * np.linspace(0.3, 1.3, 36)[:, None] + rng.integers(0, 8, (24, 36, 3))
+    mask = np.ones((24, 36), np.bool_)
+    mask[3:7, 20:29] = False
+    return LinearImage(np.clip(numbers, 0, 255).astype(np.uint8), mask)
+
+
+def fingerprint(values: ArrayLike) -> str:
+    """Eight hexadecimal digits for numbers between 0 and 1."""
+    levels = np.rint(np.asarray(values, dtype=np.float64) * LEVELS).astype(np.uint8)
+    return hashlib.sha256(levels.tobytes()).hexdigest()[:8]
+
+
+def margin(values: ArrayLike) -> float:
+    """How far the numbers stay from where rounding would go the other way, in levels. Seeds are chosen by it."""
+    scaled = np.asarray(values, dtype=np.float64) * LEVELS
+    return float(np.abs(scaled - np.floor(scaled) - 0.5).min())
