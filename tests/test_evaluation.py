@@ -12,6 +12,7 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
+from c5.training.extra import Extra
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
@@ -43,7 +44,6 @@ from c5.metrics import summarize
 from c5.model import Model
 from c5.rolls import Selection, select_rolls
 from c5.training.config import NetworkConfig, TrainConfig
-from c5.training.extra import Extra
 from c5.training.ffcc import wrapped_histograms
 from c5.training.methods import ABLATIONS, C5, FfccMethod, add_extra, configurations, make_methods
 

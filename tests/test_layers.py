@@ -16,6 +16,7 @@ LAYERS = [
     {"color", "parallel", "plugins"},
     {"colorimetry"},
     {"image"},
+    {"fingerprints"},
     {"histograms", "classical", "metrics"},
     {"io", "rolls"},
     {"ccc", "model_file", "demo", "datasets"},

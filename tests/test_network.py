@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from c5.training.samples import Samples
 
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate
@@ -20,7 +21,6 @@ from c5.training.loop import estimate
 from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
 from c5.training.network import Emitted, Network, ProfileNetwork, TeamNetwork, Upsample, build_network
-from c5.training.samples import Samples
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 

@@ -25,7 +25,7 @@ from c5.demo import LIGHTS, VirtualCamera, render_photo
 from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, mosaic, write_dng
 from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import shrink
-from c5.io.raw import RAW_SUFFIXES, Photograph, read_photograph
+from c5.io.raw import RAW_SUFFIXES, Header, Photograph, read_header, read_photograph
 
 BAYER = ["RGGB", "BGGR", "GRBG", "GBRG"]
 
@@ -247,6 +247,18 @@ def test_what_the_camera_wrote(tmp_path: Path) -> None:
     assert (photograph.matrices.kelvin_a, photograph.matrices.kelvin_d65) == (2856, 6504)
     np.testing.assert_allclose(photograph.matrices.matrix_a, shot.color_matrix(2856), atol=1e-6)
     np.testing.assert_allclose(photograph.matrices.matrix_d65, shot.color_matrix(6504), atol=1e-6)
+
+
+def test_a_header_tells_what_the_photograph_does(tmp_path: Path) -> None:
+    layout = Layout(time=datetime(2023, 3, 26, 2, 30, 15))
+    path = tmp_path / "a.dng"
+    photograph = read(path, encode_dng(numbers(1, 60, 80), camera(), layout))
+    assert read_header(path) == Header(photograph.image.camera, photograph.time, is_raw=True)
+    path.write_bytes(path.read_bytes()[:-5000])  # the pixels are not asked for
+    assert read_header(path) == Header("Test Camera", layout.time, is_raw=True)
+    np.save(tmp_path / "a.npy", np.zeros((4, 4, 3)))
+    for other in (tmp_path / "a.npy", tmp_path / "none.dng", tmp_path):
+        assert read_header(other) == Header(None, None, is_raw=False)
 
 
 def test_one_matrix_is_both(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from c5.training.samples import Samples
 
 from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
 from c5.classical import shades_of_gray
@@ -17,7 +18,6 @@ from c5.training.batches import StoredBatches
 from c5.training.config import NetworkConfig, RollKind, TrainConfig
 from c5.training.loop import Trainer, TrainingError
 from c5.training.run import Plan, check_hold_out, load_checkpoint, split, train, validate
-from c5.training.samples import Samples
 
 SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from c5.training.palettes import VIEWS, make_palettes
+from c5.training.samples import Samples
 from numpy.typing import NDArray
 
 from c5.augmentation import map_image
@@ -19,9 +21,7 @@ from c5.histograms import Grid, histogram
 from c5.image import LinearImage
 from c5.training.config import NetworkConfig, TrainConfig, Virtual
 from c5.training.loop import Trainer
-from c5.training.palettes import VIEWS, make_palettes
 from c5.training.run import Plan, load_checkpoint, train
-from c5.training.samples import Samples
 from c5.training.virtual import CORRELATIONS, DEVIATIONS, OFF_DIAGONAL, VirtualBatches, Warp, draw_cameras
 
 Array = NDArray[Any]

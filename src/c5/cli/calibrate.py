@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from c5.cli.options import (
     Overwrite,
     White,
     check_free,
-    make_reader,
     read_roll,
 )
 
@@ -37,12 +37,13 @@ def calibrate(
     It is made once and then serves every image of that camera.
     """
     from c5.model import load_model
+    from c5.photos.photo import Reading
 
     check_free(out, overwrite)
     loaded = load_model(model)
-    roll = read_roll(folder, make_reader(black, white, assume_srgb), loaded)
-    profile = loaded.calibrate_histograms([histograms for _, histograms in roll], camera)
-    path = profile.save(out)
+    profile = read_roll(folder, loaded, Reading(black, white, assume_srgb)).profile
+    assert profile is not None  # a roll of a folder has one
+    path = replace(profile, camera=camera or profile.camera).save(out)
     size = path.stat().st_size / 1000
     console.print(
         f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB", markup=False

@@ -14,7 +14,7 @@ from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import Datasets, LayoutName, OutFile, Overwrite, check_free
 
 if TYPE_CHECKING:
-    from c5.datasets import Report, Problem, Sample
+    from c5.datasets import Problem, Report, Sample
     from c5.datasets.inspection import Group
 
 app = typer.Typer(no_args_is_help=True, help="Check a dataset, or pack it into one file.")

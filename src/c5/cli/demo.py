@@ -34,9 +34,10 @@ def demo(
     from c5.estimators import find_estimator, is_model
     from c5.io.raw import read_photograph
     from c5.model import load_model
-    from c5.photos.balancing import Shot, show_pair
     from c5.photos.catalog import Catalog
+    from c5.photos.photo import Photo
     from c5.photos.picture import Frame, make_sheet, write_picture
+    from c5.photos.summary import show_pair
 
     roll, sheet = out / "roll", out / "sheet.png"
     for path in (roll, sheet):
@@ -52,15 +53,15 @@ def demo(
         catalog.add([roll])
         if estimator is None:
             model = load_model(method)
-            found = catalog.profile(model, camera.name)
-            estimator = partial(model.estimate, profile=None if found is None else found[0])
+            known = catalog.roll(model, camera.name)
+            estimator = partial(model.estimate, profile=None if known is None else known.profile)
     frames, misses = [], []
     for path, illuminant, subject in rendered:
         photograph = read_photograph(path)
         estimate = estimator(photograph.image)
         misses.append(float(angular_error(estimate.illuminant, illuminant)))
-        shot = Shot.of(path, photograph).with_thumbnail(photograph.image)
-        frames.append(Frame(show_pair(shot, estimate.illuminant), f"{subject}: {misses[-1]:.1f}° off"))
+        pair = show_pair(Photo.of(path, photograph, thumbnail=True), estimate.illuminant)
+        frames.append(Frame(pair, f"{subject}: {misses[-1]:.1f}° off"))
     by = method or "the bundled model"
     title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
     write_picture(sheet, make_sheet(title, ["as shot", "balanced"], frames))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from c5.cli.options import (
     RollFolder,
     Threads,
     White,
-    make_reader,
     read_roll,
 )
 from c5.errors import C5Error, ParameterError
@@ -32,7 +31,7 @@ from c5.errors import C5Error, ParameterError
 if TYPE_CHECKING:
     from c5.ccc import Estimate
     from c5.image import LinearImage
-    from c5.io.raw import Photograph
+    from c5.photos.photo import Reading
 
 
 def estimate(
@@ -52,18 +51,19 @@ def estimate(
     With --roll or --profile the model knows the camera; without, it works from each image alone.
     """
     from c5.estimators import is_model
+    from c5.photos.photo import Reading
 
-    read = make_reader(black, white, assume_srgb)
+    reading = Reading(black, white, assume_srgb)
     if method is not None and model is not None:
         raise ParameterError("--method and --model say the same twice: give one of them")
     if method is None or is_model(method):
-        estimator = _use_model(model or method, roll, profile, read, threads)
+        estimator = _use_model(model or method, roll, profile, reading, threads)
     else:
-        estimator = _use_method(method, roll, profile, read)
+        estimator = _use_method(method, roll, profile, reading)
     failures, rows = [], []
     for path in show_progress(files, "estimating"):
         try:
-            found = estimator(read(path).image)
+            found = estimator(reading.read(path).image)
         except C5Error as error:
             failures.append(error)
             continue
@@ -80,7 +80,7 @@ def estimate(
 
 
 def _use_model(
-    name: str | None, roll: Path | None, profile: Path | None, read: Callable[..., Photograph], threads: int
+    name: str | None, roll: Path | None, profile: Path | None, reading: Reading, threads: int
 ) -> Callable[[LinearImage], Estimate]:
     from c5.model import Profile, load_model
 
@@ -91,19 +91,30 @@ def _use_model(
     if known is not None:
         model.check_profile(known)
     if roll is not None:
-        known = model.calibrate_histograms([histograms for _, histograms in read_roll(roll, read, model)])
+        known = read_roll(roll, model, reading).profile
     return partial(model.estimate, profile=known)
 
 
 def _use_method(
-    name: str, roll: Path | None, profile: Path | None, read: Callable[..., Photograph]
+    name: str, roll: Path | None, profile: Path | None, reading: Reading
 ) -> Callable[[LinearImage], Estimate]:
     from c5.estimators import find_estimator
 
     estimator = find_estimator(name)
     if profile is not None or (roll is not None and not estimator.takes_roll):
         raise ParameterError(f"{name} needs nothing of the camera: leave out --roll and --profile")
-    return partial(estimator, roll=[] if roll is None else [image for image, _ in read_roll(roll, read)])
+    return partial(estimator, roll=[] if roll is None else list(_read_images(roll, reading)))
+
+
+def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
+    """Those of a folder that can be read; the others are named and passed over."""
+    from c5.photos.rolls import list_roll
+
+    for path in show_progress(list_roll(folder), "reading the roll"):
+        try:
+            yield reading.read(path).image
+        except C5Error as error:
+            complain(f"passed over: {error}")
 
 
 def _as_json(found: Estimate) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from c5.cli.options import (
     RollFolder,
     White,
     check_free,
-    make_reader,
     read_roll,
 )
 
@@ -38,13 +37,13 @@ def explain(
     """
     from c5.model import load_model
     from c5.photos.explain import draw_explanation
+    from c5.photos.photo import Reading
     from c5.photos.picture import write_picture
+    from c5.photos.rolls import Roll
 
     check_free(out, overwrite)
     loaded = load_model(model)
-    read = make_reader(black, white, assume_srgb)
-    image = read(file).image
-    known = [] if roll is None else list(read_roll(roll, read, loaded))
-    profile = loaded.calibrate_histograms([histograms for _, histograms in known])
-    picture = draw_explanation(loaded, image, [one for one, _ in known], profile)
-    console.print(write_picture(out, picture), markup=False)
+    reading = Reading(black, white, assume_srgb)
+    image = reading.read(file).image
+    known = Roll() if roll is None else read_roll(roll, loaded, reading, thumbnails=True)
+    console.print(write_picture(out, draw_explanation(loaded, image, known)), markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,10 +12,9 @@ from c5.cli.console import complain, show_progress
 from c5.errors import WriteError
 
 if TYPE_CHECKING:
-    from c5.histograms import Histograms
-    from c5.image import LinearImage
-    from c5.io.raw import Photograph
     from c5.model import Model
+    from c5.photos.photo import Reading
+    from c5.photos.rolls import Roll
 
 # What goes in
 
@@ -69,25 +67,16 @@ def check_free(path: Path, overwrite: bool) -> None:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
 
 
-def make_reader(black: float, white: float | None, assume_srgb: bool) -> Callable[..., Photograph]:
-    """`read_photograph` with the levels that were asked for."""
-    from c5.io.raw import read_photograph
+def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:
+    """The roll of a folder; photographs that cannot be used are named and passed over."""
+    from c5.photos import rolls
 
-    return partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
-
-
-def read_roll(
-    folder: Path, read: Callable[..., Photograph], model: Model | None = None
-) -> Iterator[tuple[LinearImage, Histograms]]:
-    """The images of a folder, as many as the model takes; those that cannot be used are named and passed over."""
-    from c5.histograms import Grid
-    from c5.photos import folder as rolls
-
-    paths = rolls.find_roll(folder)
-    chosen = paths if model is None else model.choose(paths)
-    if len(chosen) < len(paths):
-        complain(
-            f"the model takes {len(chosen)} additional images: using {len(chosen)} of the {len(paths)} in {folder}"
-        )
-    grid = Grid() if model is None else model.grid.without_strips
-    return rolls.read_roll(show_progress(chosen, "reading the roll"), folder, grid, read, complain)
+    listed = rolls.list_roll(folder)
+    taken = model.takes(len(listed))
+    if taken < len(listed):
+        complain(f"the model takes {taken} additional images: using {taken} of the {len(listed)} in {folder}")
+    track = partial(show_progress, what="reading the roll")
+    roll = rolls.read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
+    for failure in roll.failures:
+        complain(f"passed over: {failure.message}")
+    return roll

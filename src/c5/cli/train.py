@@ -31,9 +31,7 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     recipe: Annotated[
         Recipe | None,
-        typer.Option(
-            help="bundled: the bundled model's; plain: real cameras only, quicker; paper: the paper's. Default: bundled."
-        ),
+        typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file that changes the recipe, field by field.")] = None,
     epochs: Epochs = None,
@@ -67,8 +65,12 @@ def train(
     training = (recipe or Recipe.BUNDLED).make()
     if config is not None:
         training = configure(training, read_toml(config))
-    given = {"seed": seed, "epochs": epochs, "bfloat16": bfloat16 or None}
-    training = replace(training, **{name: value for name, value in given.items() if value is not None})
+    training = replace(
+        training,
+        seed=training.seed if seed is None else seed,
+        epochs=epochs or training.epochs,
+        bfloat16=bfloat16 or training.bfloat16,
+    )
     known = str(matrices.resolve()) if matrices else None
     making = None if augmentation is None else find_making(augmentation, made, known)
     (out / "checkpoint.pt").unlink(missing_ok=True)  # the run writes the other files anew
@@ -89,8 +91,8 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
 
         task = None
         try:
-            for plan, done in run_training(folder, plan, tensorboard=tensorboard, track=track, say=say):
-                total, epoch = plan.config.epochs, done.epoch
+            for planned, done in run_training(folder, plan, tensorboard=tensorboard, track=track, say=say):
+                total, epoch = planned.config.epochs, done.epoch
                 text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
                 task = progress.add_task("training", total=total) if task is None else task
                 progress.update(task, completed=epoch.number, description=f"training: {text}")

@@ -118,6 +118,25 @@ def read_photograph(
         raise ImageError(f"{path}: {error}") from None
 
 
+class Header(NamedTuple):
+    """What a file says about itself before any pixel is decoded."""
+
+    camera: str | None
+    time: datetime | None
+    is_raw: bool
+    """Whether `read_photograph` would give it to LibRaw."""
+
+
+def read_header(path: str | Path) -> Header:
+    """Camera and time of a file from its first bytes, without decoding it; cheap enough for thousands of files.
+
+    A file that cannot be opened or understood has no camera and no time: `read_photograph` says what is wrong with it.
+    """
+    path = Path(path)
+    start, header = _look(path)
+    return Header(_camera_name(header), _header_time(header), _is_raw(path, start, header))
+
+
 class _Header(NamedTuple):
     """Tags of the first directory of a file by their numbers; of the Exif directory by their names."""
 
@@ -376,12 +395,19 @@ def _text(value: Any) -> str:
     return " ".join(value.split("\0")[0].split()) if isinstance(value, str) else ""
 
 
-def _time(header: _Header, raw: Any) -> datetime | None:
+def _header_time(header: _Header) -> datetime | None:
     for value in (header.exif.get("DateTimeOriginal"), header.tags.get(DATE_TIME_ORIGINAL), header.tags.get(DATE_TIME)):
         try:
             return datetime.strptime(_text(value), "%Y:%m:%d %H:%M:%S")
         except ValueError:
             continue
+    return None
+
+
+def _time(header: _Header, raw: Any) -> datetime | None:
+    told = _header_time(header)
+    if told is not None:
+        return told
     try:
         found: datetime = raw.other.timestamp
     except (ArithmeticError, OSError, ValueError):  # a number that is no time

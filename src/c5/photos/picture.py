@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 from c5.color import Bools, Float32s, gains
 from c5.image import LinearImage, shrink
 from c5.io.files import write_file
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 MARGIN, GAP, CAPTION = 24, 12, 30
@@ -82,6 +84,8 @@ def make_sheet(
     title: str, headings: Sequence[str], frames: Sequence[Frame], columns: int = 2, width: int = PICTURE_WIDTH
 ) -> Pixels:
     """A contact sheet: a title, the meaning of the pictures of a frame, and the frames in columns."""
+    from PIL import Image, ImageDraw, ImageFont
+
     across = len(headings)
     pictures = [[fit(picture, width, width) for picture in frame.pictures] for frame in frames]
     height = max(picture.height for row in pictures for picture in row)
@@ -106,16 +110,25 @@ def make_sheet(
 
 def write_picture(path: str | Path, pixels: Pixels) -> Path:
     """Write a PNG, or a JPEG where the name says so."""
+    return write_file(path, encode_picture(pixels, Path(path).name))
+
+
+def encode_picture(pixels: Pixels, name: str) -> bytes:
+    """The content of a PNG file, or of a JPEG file where its name says so."""
+    from PIL import Image
+
     buffer = io.BytesIO()
-    if Path(path).suffix.lower() in (".jpg", ".jpeg"):
+    if name.lower().endswith((".jpg", ".jpeg")):
         Image.fromarray(pixels).save(buffer, "JPEG", quality=92)
     else:
         Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
-    return write_file(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def fit(pixels: Pixels, width: int, height: int) -> Image.Image:
     """As large as it can be inside a box, in its own shape."""
+    from PIL import Image
+
     picture = Image.fromarray(pixels)
     scale = min(width / picture.width, height / picture.height)
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
