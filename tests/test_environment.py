@@ -63,6 +63,8 @@ prepare_environment()
 from c5.cli.console import start_torch
 start_torch()
 import torch
+torch.ones(300, 300) @ torch.ones(300, 300)
 assert torch.get_num_threads() > 1 or os.cpu_count() == 1
+assert os.environ["OMP_NUM_THREADS"] == "1"  # for worker processes
 """
     run(code)

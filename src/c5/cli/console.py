@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from c5.cli.environment import lift_thread_limit
+from c5.cli.environment import threads_unlimited
 from c5.errors import ParameterError
 
 errors = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -74,7 +75,8 @@ def print_table(table: Table) -> None:
 
 
 def start_torch() -> None:
-    """Before torch is imported: see that it is installed, and let it use all cores."""
+    """Load torch, and let it use all cores."""
     if find_spec("torch") is None or find_spec("onnx") is None:
         raise ParameterError("this needs torch: run pip install 'c5-awb[train]'")
-    lift_thread_limit()
+    with threads_unlimited():
+        import_module("torch").get_num_threads()  # which counts the cores the first time

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """How many threads OpenMP and the usual BLAS libraries start. All of them are read when the library loads."""
@@ -20,7 +22,11 @@ def prepare_environment() -> None:
                 _limited.append(name)
 
 
-def lift_thread_limit() -> None:
-    """Let libraries that are loaded from now on, such as torch, use all cores."""
-    while _limited:
-        os.environ.pop(_limited.pop(), None)
+@contextmanager
+def threads_unlimited() -> Iterator[None]:
+    """Let a library that is loaded meanwhile use all cores. Worker processes that start later are limited again."""
+    limits = {name: os.environ.pop(name) for name in _limited}
+    try:
+        yield
+    finally:
+        os.environ.update(limits)
