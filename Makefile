@@ -9,7 +9,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 .PHONY: demo test lint docs benchmark programs clean
 
 demo: .venv/runtime
-	$(BIN)/c5 demo --out demo
+	$(BIN)/c5 demo --out demo --overwrite
 
 test: .venv/development lint
 	@echo "== tests"

@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 
 from c5 import C5Error, LinearImage, ParameterError, angular_error
 from c5.classical import gray_world
-from c5.cli import app
+from c5.cli.app import app
 from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.demo import VirtualCamera, render_roll

@@ -14,7 +14,7 @@ from laws import textured
 from typer.testing import CliRunner, Result
 
 from c5 import DataError
-from c5.cli import app
+from c5.cli.app import app
 from c5.datasets import examine, read_samples
 from c5.parallel import in_parallel
 
@@ -94,7 +94,7 @@ def test_every_file_that_does_not_fit_is_listed(tmp_path: Path) -> None:
         "/000003.png: missing, though 000003_camera.txt is there; complete the folder",
         "/cvfolds.txt: 2 folds for 4 images; complete the folder or remove the file",
     ]
-    with pytest.raises(DataError, match="and 2 more: c5 data check"):
+    with pytest.raises(DataError, match="and 2 more problems"):
         read_samples(folder)
     with pytest.raises(DataError, match="is there twice"):
         read_samples([write_ffcc(tmp_path / "other"), tmp_path / "other"])

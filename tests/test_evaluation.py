@@ -12,6 +12,7 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
+from c5.training.extra import Extra
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 
 from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
 from c5.augmentation import Augmentation
-from c5.cli import app
+from c5.cli.app import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
 from c5.datasets.features import Feature, HistogramFeature
@@ -492,7 +493,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     arguments = ["evaluate", str(write_manifest(tmp_path / "data")), "-o", str(out), "--protocol", "cross-sensor"]
     arguments += ["--method", "gray-world", "--method", "ffcc+sampling", "--method", "c5:no-gradient", "--made", "7"]
     arguments += ["--epochs", "1", "--m", "1", "--m", "3", "--selection", "vivid", "--repeats", "2", "--seeds", "2"]
-    done = CliRunner().invoke(app, [*arguments, "--plots"])
+    done = CliRunner().invoke(app, [*arguments, "--plots", str(out)])
     assert done.exit_code == 0, done.output
     assert "| c5:no-gradient, m = 3, vivid |" in done.stdout
     results = Results.load(out / "results.json")
@@ -526,7 +527,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ("arguments", "message"),
     [
         (["--protocol", "magic", "--method", "c5"], "no protocol is called 'magic'; there are leave-one-dataset-out"),
-        (["--protocol", "cross-sensor", "--method", "magic"], "no method is called 'magic'; there are gray-world"),
+        (["--protocol", "cross-sensor", "--method", "magic"], "no estimator is called 'magic'; there are gray-world"),
         (["--protocol", "cross-sensor", "--method", "c5:magic"], "no configuration of C5 is called 'magic'"),
         (["--protocol", "cross-sensor", "--method", "c5+magic"], "no augmentation is called 'magic'; there are paper"),
         (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: test it with that m alone"),
@@ -534,7 +535,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
         (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
         (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
         (["--protocol", "leave-one-dataset-out", "--method", "gray-world"], "nothing is left to train on"),
-        (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "--matrices FILE"),
+        (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "matrices=read_matrices"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:

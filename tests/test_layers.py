@@ -21,6 +21,7 @@ LAYERS = [
     {"io", "rolls"},
     {"ccc", "model_file", "demo", "datasets"},
     {"model"},
+    {"estimators"},
     {"photos"},
     {"augmentation"},
     {"evaluation"},

@@ -26,7 +26,7 @@ from c5.io.files import cache_folder
 from c5.parallel import in_parallel, in_processes
 
 NAME = "set"
-DESCRIPTION = "a .c5set file made by `c5 data prepare`"
+DESCRIPTION = "a .c5set prepared set"
 
 FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
 
