@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from c5.photos.catalog.photographs import GRID, Content, Version, pack
 from timing import milliseconds, show
 
 from c5.demo import VirtualCamera, render_roll
@@ -17,7 +18,6 @@ from c5.model import load_model
 from c5.photos.catalog import Catalog, Order
 from c5.photos.catalog.adding import insert
 from c5.photos.catalog.database import connect, transaction
-from c5.photos.catalog.photographs import GRID, Content, Version, pack
 
 SHARES = {"Canon EOS R5": 0.6, "NIKON Z 8": 0.25, "SONY ILCE-7M4": 0.1, "FUJIFILM X-T5": 0.05}
 REPEATS = 30

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import torch
+from c5.training.samples import Samples
 from timing import show
 
 from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig
 from c5.training.loop import Trainer, default_device, estimate
-from c5.training.samples import Samples
 
 IMAGES, CAMERAS = 2304, 10
 

@@ -12,7 +12,6 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
-from c5.training.extra import Extra
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured

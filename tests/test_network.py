@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from c5.training.samples import Samples
 
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate

@@ -191,9 +191,7 @@ class Material:
     def find_calibration(self, sample: Sample) -> CameraMatrices:
         name = match_name(sample.camera, self.matrices)
         if name is None:
-            raise DataError(
-                f"{sample.camera}: no matrices of this camera are known; give matrices=read_matrices(FILE)"
-            )
+            raise DataError(f"{sample.camera}: no matrices of this camera are known; give matrices=read_matrices(FILE)")
         return self.matrices[name]
 
     def measure_temperatures(self, samples: Sequence[Sample]) -> Float64s:

@@ -1,4 +1,4 @@
-"""`c5 data`: look a dataset over, and pack it into one file."""
+"""`c5 data`: check a dataset, pack its images into one file, or prepare it for training and evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from c5.datasets import Problem, Report, Sample
     from c5.datasets.inspection import Group
 
-app = typer.Typer(no_args_is_help=True, help="Check a dataset, or pack it into one file.")
+app = typer.Typer(no_args_is_help=True, help="Check, pack or prepare datasets.")
 
 
 @app.command()
@@ -77,19 +77,66 @@ def pack(
         return show_progress(list(items), "packing")
 
     report = pack_samples(samples, out, track, overwrite)
-    if problems + report.skipped:
-        _print_problems(problems + report.skipped, "left out: ")
+    _end(problems + report.skipped)
+
+
+@app.command()
+def prepare(
+    data: Datasets,
+    out: OutFile,
+    purpose: Annotated[
+        list[str] | None,
+        typer.Option("--for", help="What for: bundled (default), plain, paper or ffcc; may be given several times."),
+    ] = None,
+    overwrite: Overwrite = False,
+    layout: LayoutName = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one a core.", min=1)] = None,
+) -> None:
+    """Prepare datasets: one pass over the images makes a .c5set file of all that `c5 train` and `c5 evaluate` need.
+
+    It takes 10 to 30 KB an image, and holds no pixels. Estimates of the classical methods are always in it. Stopped or
+    killed, the same command goes on where it was. Images that cannot be used are named and left out, and make the exit
+    code 1.
+    """
+    from c5.datasets import examine
+    from c5.datasets.prepared import write_prepared
+    from c5.training.data import features_for
+
+    check_free(out, overwrite)
+    features = features_for(purpose or ["bundled"])
+    found = [examine(path, layout) for path in data]
+    samples = [sample for one in found for sample in one.samples]
+    problems = [problem for one in found for problem in one.problems]
+    if not samples:
+        _print_problems(problems)
+        raise typer.Exit(1)
+
+    def track(items: Iterable[Sample]) -> Iterable[Sample]:
+        return show_progress(list(items), "preparing")
+
+    report = _write(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
+    _end(problems + report.skipped)
+
+
+def _end(problems: list[Problem]) -> None:
+    if problems:
+        _print_problems(problems, "left out: ")
         raise typer.Exit(1)
 
 
 def pack_samples(
     samples: Iterable[Sample], out: Path, track: Callable[[Iterable[Sample]], Iterable[Sample]], overwrite: bool
 ) -> Report:
-    """Write a pack and say what it came to; stopped, say how to go on."""
+    """Write a pack and say what it came to."""
     from c5.datasets import write_pack
 
+    return _write(out, lambda: write_pack(samples, out, track, overwrite))
+
+
+def _write(out: Path, write: Callable[[], Report]) -> Report:
+    """Write a file of images and say what it came to; stopped, say how to go on."""
     try:
-        report = write_pack(samples, out, track, overwrite)
+        report = write()
     except KeyboardInterrupt:
         complain(f"stopped; the same command goes on from {out}.part")
         raise typer.Exit(130) from None

@@ -19,6 +19,7 @@ from c5.rolls import Selection
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method
     from c5.evaluation.protocols import Protocol
+    from c5.evaluation.run import Done
 
 
 def evaluate(
@@ -29,7 +30,7 @@ def evaluate(
         list[str],
         typer.Option(
             help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file, "
-            "ffcc, c5, c5:CONFIGURATION or c5:ablations."
+            "ffcc, c5, c5:CONFIGURATION, c5:FILE.toml or c5:ablations."
         ),
     ],
     m: Annotated[list[int] | None, typer.Option("--m", help="Images given, the query included; default 9.")] = None,
@@ -45,6 +46,7 @@ def evaluate(
     train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
     plots: Plots = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
 ) -> None:
     """Compare methods on labelled data.
 
@@ -55,7 +57,6 @@ def evaluate(
     from c5.evaluation.plots import write_plots
     from c5.evaluation.plugin import find_methods
     from c5.evaluation.report import format_results
-    from c5.evaluation.results import Results
     from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
 
@@ -91,14 +92,10 @@ def evaluate(
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
     try:
-        for done in run(chosen, samples, methods, out, track=_track, command=_command()):
-            means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
-            state = " (kept)" if done.kept else ""
-            errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}", markup=False)
+        results = run(chosen, samples, methods, out, report=_report, track=_track, command=_command(), jobs=jobs)
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here", markup=False)
         raise
-    results = Results.load(out / "results.json")
     given = sum(sample.made for sample in samples)
     for fold in results.folds if given else []:
         errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on", markup=False)
@@ -108,6 +105,12 @@ def evaluate(
     written = [] if plots is None else write_plots(results, plots)
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
         errors.print(path, markup=False)
+
+
+def _report(done: Done) -> None:
+    means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
+    state = " (kept)" if done.kept else ""
+    errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}", markup=False)
 
 
 def _track(items: Sequence[Any], what: str) -> Iterable[Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
-from c5.cli.config import read_toml
 from c5.cli.console import errors, progress_columns, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Overwrite
 from c5.errors import ParameterError
@@ -19,6 +19,7 @@ from c5.training.config import Recipe
 if TYPE_CHECKING:
     from c5.metrics import Statistics
     from c5.training.run import Plan
+    from c5.training.run import Progress as Done
 
 
 def train(
@@ -33,7 +34,7 @@ def train(
         Recipe | None,
         typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file that changes the recipe, field by field.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file: a recipe, and the fields it changes.")] = None,
     epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
@@ -48,7 +49,7 @@ def train(
     Needs the train extra. Uses a GPU where there is one.
     """
     start_torch()
-    from c5.training.config import configure
+    from c5.training.config import read_config
     from c5.training.making import find_making
     from c5.training.run import Plan
 
@@ -62,9 +63,9 @@ def train(
         raise ParameterError("give the data and --out RUN, or --resume RUN")
     if (out / "checkpoint.pt").exists() and not overwrite:
         raise ParameterError(f"{out}: holds a run already; go on with --resume {out}, or start anew with --overwrite")
-    training = (recipe or Recipe.BUNDLED).make()
-    if config is not None:
-        training = configure(training, read_toml(config))
+    if recipe is not None and config is not None:
+        raise ParameterError("--config says which recipe it changes: leave --recipe out")
+    training = (recipe or Recipe.BUNDLED).make() if config is None else read_config(config)
     training = replace(
         training,
         seed=training.seed if seed is None else seed,
@@ -89,17 +90,24 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
         def track(items: Sequence[Any], what: str) -> Iterable[Any]:
             return progress.track(items, description=what)
 
-        task = None
+        tasks: list[TaskID] = []
+        started = time.monotonic()
+
+        def report(planned: Plan, done: Done) -> None:
+            total, epoch = planned.config.epochs, done.epoch
+            text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
+            if not tasks:
+                tasks.append(progress.add_task("training", total=total))
+            progress.update(tasks[0], completed=epoch.number, description=f"training: {text}")
+            if not errors.is_terminal and (epoch.number == total or 10 * epoch.number // total > shown[0]):
+                shown[0] = 10 * epoch.number // total
+                say(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
+            if done.validation is not None:
+                say(f"epoch {epoch.number}: {_describe(done.validation)}")
+
+        shown = [-1]  # tenths of the run that a log has a line for
         try:
-            for planned, done in run_training(folder, plan, tensorboard=tensorboard, track=track, say=say):
-                total, epoch = planned.config.epochs, done.epoch
-                text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
-                task = progress.add_task("training", total=total) if task is None else task
-                progress.update(task, completed=epoch.number, description=f"training: {text}")
-                if not errors.is_terminal:
-                    say(f"epoch {epoch.number} of {total}: {text}")
-                if done.validation is not None:
-                    say(f"epoch {epoch.number}: {_describe(done.validation)}")
+            run_training(folder, plan, tensorboard=tensorboard, report=report, track=track, say=say)
         except KeyboardInterrupt:
             progress.stop()
             say(f"stopped; go on with: c5 train --resume {folder}")

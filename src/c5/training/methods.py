@@ -20,7 +20,7 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histograms import Grid
-from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig
+from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig, read_config
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
@@ -206,10 +206,12 @@ def make_methods(
     known = configurations()
     methods: list[Method] = []
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
+        if name.endswith(".toml"):
+            known[name] = read_config(name)
         if kind != "c5" or name not in known:
             raise ParameterError(
-                f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"
+                f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations, FILE.toml"
             )
         config = replace(known[name], epochs=epochs or known[name].epochs, bfloat16=bfloat16)
-        methods.append(C5(f"c5:{name}{suffix}", config, rolls, tuple(seeds), making))
+        methods.append(C5(f"c5:{Path(name).stem}{suffix}", config, rolls, tuple(seeds), making))
     return methods
