@@ -190,9 +190,11 @@ class Catalog:
                 "SELECT features FROM profile WHERE (model, camera, selection, count, roll) = (?, ?, ?, ?, ?)",
                 (*key, contents),
             ).fetchone()
-            profile = None if kept is None else _unpack_profile(kept[0], model, len(drawn), camera)
-            if profile is not None:
-                return Roll(camera, Origin.CATALOG, profile, tuple(candidate.path for candidate in drawn))
+            known = None if kept is None else _unpack_profile(kept[0], model, camera)
+            if known is not None:
+                profile, used = known
+                paths = tuple(candidate.path for candidate in drawn if candidate.digest in used)
+                return Roll(camera, Origin.CATALOG, profile, paths)
             fits = model.grid.without_strips == stored_grid().without_strips
             stored = {candidate.path: self._restore(candidate) for candidate in drawn} if fits else {}
 
@@ -204,13 +206,13 @@ class Catalog:
                 else:
                     yield replace(photo, histograms=photo.histograms.without_strips)
 
-        paths = [candidate.path for candidate in drawn]
-        roll = build_roll(model, paths, load, origin=Origin.CATALOG, camera=camera)
-        if roll.profile is not None and len(roll.paths) == len(drawn):
+        roll = build_roll(model, [candidate.path for candidate in drawn], load, origin=Origin.CATALOG, camera=camera)
+        if roll.profile is not None and not roll.failures:
+            used = {candidate.digest for candidate in drawn if candidate.path in roll.paths}
             with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
                 self._connection.execute(
                     "INSERT OR REPLACE INTO profile VALUES (?, ?, ?, ?, ?, ?)",
-                    (*key, contents, _pack_profile(roll.profile)),
+                    (*key, contents, _pack_profile(roll.profile, used)),
                 )
         return roll
 
@@ -229,20 +231,22 @@ def _digest_roll(drawn: Iterable[Candidate]) -> bytes:
     return hashlib.blake2b(b"\0".join(contents), digest_size=16).digest()
 
 
-def _pack_profile(profile: Profile) -> bytes:
+def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:
+    """A profile, with the digests of the photographs it was made of."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{f"level_{i}": level for i, level in enumerate(profile.features)})
+    levels = {f"level_{i}": level for i, level in enumerate(profile.features)}
+    np.savez(buffer, allow_pickle=False, used=np.array([list(digest) for digest in sorted(used)], np.uint8), **levels)
     return buffer.getvalue()
 
 
-def _unpack_profile(packed: bytes, model: Model, n_images: int, camera: str) -> Profile | None:
-    """The profile as it was kept; None if it is damaged, so that it is made again."""
+def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, set[bytes]] | None:
+    """The same as it was kept; None if it is damaged, so that it is made again."""
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-            profile = Profile(
-                model.identity, tuple(file[f"level_{i}"] for i in range(len(file.files))), n_images, camera
-            )
+            used = {bytes(digest) for digest in file["used"]}
+            levels = tuple(file[f"level_{i}"] for i in range(len(file.files) - 1))
+        profile = Profile(model.identity, levels, len(used), camera)
         model.check_profile(profile)
     except (*UNPACKING_ERRORS, ProfileError):
         return None
-    return profile
+    return profile, used
