@@ -19,7 +19,7 @@ from laws import seeds, textured
 from numpy.typing import NDArray
 from PIL import Image
 
-from c5.augmentation import Augmentation, CameraLights, Crop, MappedImage, Settings, augment, draw, map_image
+from c5.augmentation import Augmentation, CameraLights, MappedImage, Settings, augment, draw, map_image
 from c5.augmentation.draw import MOST_LOST, Groups, Material, rank_lights
 from c5.augmentation.lights import chromaticity, cluster, describe, fit_cubic
 from c5.augmentation.plot import plot_lights, show_images
@@ -28,7 +28,7 @@ from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
 from c5.datasets import Capture, Sample, read_samples, write_pack
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo
 from c5.errors import DataError, ParameterError
-from c5.image import LinearImage
+from c5.image import Crop, LinearImage
 
 KELVINS = np.linspace(2600, 7400, 40)
 LIGHT = as_illuminant([0.5, 1, 0.7])

@@ -16,6 +16,10 @@ WORKING_PIXELS = 384 * 256
 """Larger images are area-averaged to about this many pixels, whatever their aspect ratio."""
 
 
+TALL = 32
+"""An image is a tall strip if it has so many times more rows than columns."""
+
+
 @dataclass(frozen=True, eq=False)
 class LinearImage:
     """Linear camera RGB, black level removed, white level at 1.
@@ -81,10 +85,12 @@ def shrink(image: LinearImage | ArrayLike, target: int = WORKING_PIXELS) -> Line
     scale = (height * width / target) ** 0.5
     if scale <= 1:
         return image if isinstance(image, LinearImage) else LinearImage(pixels)
+    if height > TALL * width:  # rows cost time, however short they are
+        return _turn(shrink(_turn(image if isinstance(image, LinearImage) else LinearImage(pixels)), target))
 
     # Whole cells first, in one pass over the many pixels; then the fraction that is left, on few.
     cells = _average_cells(pixels, min(int(scale), height, width), white, flagged, mask)
-    size = max(1, round(height / scale)), max(1, round(width / scale))
+    size = max(1, round(height / scale)), min(max(1, round(width / scale)), target)
     share = cells.usable[:, None]
     small = resize(np.concatenate([cells.rgb, cells.rgb * share, share, cells.unmasked[:, None]], axis=1), size)
     everything, mean, usable, unmasked = small[:, :3], small[:, 3:6], small[:, 6:7], small[:, 7] >= 0.5
@@ -93,6 +99,12 @@ def shrink(image: LinearImage | ArrayLike, target: int = WORKING_PIXELS) -> Line
     rgb = np.ascontiguousarray(np.moveaxis(np.clip(rgb, 0, 1, out=rgb), 1, 2))
     labels = (image.camera, image.source) if isinstance(image, LinearImage) else (None, None)
     return LinearImage(rgb, unmasked, unmasked & ~enough[:, 0], *labels)
+
+
+def _turn(image: LinearImage) -> LinearImage:
+    """The same with rows and columns exchanged."""
+    rgb = np.ascontiguousarray(image.rgb.swapaxes(0, 1))
+    return LinearImage(rgb, image.mask.T, image.clipped.T, image.camera, image.source)
 
 
 def nothing_counts(image: LinearImage) -> ImageError:
@@ -105,6 +117,8 @@ def nothing_counts(image: LinearImage) -> ImageError:
 
 def check_pixels(pixels: ArrayLike) -> NDArray[Any]:
     """The array, if it has the shape (height, width, 3) and numbers that pixels can have."""
+    if isinstance(pixels, np.ma.MaskedArray):
+        raise ImageError("masked arrays are not supported; give LinearImage(pixels.data, mask=...) what counts")
     array = check_type(pixels)
     if array.ndim != 3 or array.shape[2] != 3:
         what = f"{array.shape[2]} channels" if array.ndim == 3 else f"the shape {array.shape}"
@@ -135,14 +149,15 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
     rgb = np.empty((rows, 3, columns), np.float32)
     usable = np.ones((rows, columns), np.float32)
     for edge in (pixels[rows * side :], pixels[:, columns * side :]):  # left out of the cells, but not unseen
-        _check_peak(edge.max(initial=0), white)
+        _check_range(edge.min(initial=0), edge.max(initial=0), white)
     for row, block in enumerate(blocks):  # a row of cells at a time stays in the cache
-        if exact is np.float32 and block.min() < 0:
+        lowest = block.min() if exact is np.float32 else 0
+        if lowest < 0:
             block = np.maximum(block, 0)
         sums = block.sum(axis=0, dtype=exact).reshape(columns, -1).astype(np.float32)
         rgb[row] = (sums @ across / (side * side * white)).T
         peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
-        _check_peak(peaks.max(), white)
+        _check_range(lowest, peaks.max(), white)
         suspect = np.flatnonzero(peaks >= white if flags is None else flags[row].any(axis=(0, 2)))
         if suspect.size:
             cells = block[:, suspect]  # (side, cells, side, 3)
@@ -159,9 +174,10 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
     return _Cells(rgb, usable, unmasked)
 
 
-def _check_peak(peak: float, white: float) -> None:
-    if not np.float32(peak) <= white:  # true of NaN as well
-        raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {peak:g}; divide by the white level")
+def _check_range(lowest: float, highest: float, white: float) -> None:
+    if not (np.float32(highest) <= white and np.isfinite(lowest)):  # NaN is neither
+        bad = lowest if np.isinf(lowest) else highest
+        raise ImageError(f"float pixels must lie in [0, 1] without NaN, but one is {bad:g}; divide by the white level")
 
 
 def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> Float32s:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 from c5.color import Bools, Float64s
 from c5.errors import ReadError
@@ -81,6 +80,8 @@ class ImageFile:
 
 def cover(polygons: Sequence[Float64s], size: tuple[int, ...]) -> Bools:
     """(height, width), True where a pixel lies in one of the polygons, their edges included."""
+    from PIL import Image, ImageDraw
+
     canvas = Image.new("1", (size[1], size[0]))
     for polygon in polygons:
         ImageDraw.Draw(canvas).polygon([(float(x), float(y)) for x, y in polygon], fill=1, outline=1)

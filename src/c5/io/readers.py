@@ -1,37 +1,63 @@
-"""Image files to `LinearImage`. The kind of a file is told by its first bytes, never by its name."""
+"""Image files to `LinearImage`. The kind of a file is told by its first bytes, never by its name.
+
+Sizes are checked before anything of that size is allocated. What a decoding library raises about the bytes of a file
+becomes a ReadError; only the calls into such libraries are guarded, so that a bug of ours shows as what it is.
+"""
 
 from __future__ import annotations
 
 import io
-import logging
+import math
+import os
 import struct
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import WHITE_LEVEL, Float32s
-from c5.errors import ImageError, NotLinearError, ReadError
+from c5.color import WHITE_LEVEL, Float32s, check_type
+from c5.errors import C5Error, ImageError, NotLinearError, ReadError
 from c5.image import LinearImage, check_pixels
+from c5.io.encoding import (
+    MAX_PROFILE_BYTES,
+    Encoding,
+    Told,
+    judge_gamma,
+    judge_profile,
+    judge_table,
+    linearise_srgb,
+)
+from c5.io.files import open_regular
+from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, read_pixels
 
 MAX_PIXELS = 300_000_000
-"""Larger files are refused before they are decoded: a damaged or hostile header can ask for any size."""
+MAX_BYTES = 2_000_000_000
+"""Larger images and files are refused: a damaged or hostile header can ask for any size."""
 
-# What the decoding libraries were seen to raise on damaged files.
-DECODER_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
+MAX_EXPANSION = 128
+"""No photograph compresses better than this."""
+SMALL_BYTES = 64_000_000
+"""So large an image may always become, however well it compresses."""
+
+MAX_JPEG_SCANS = 100
+MAX_PNG_CHUNKS = 100_000
+MAX_NPY_HEADER = 1 << 14
+
+NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+@contextmanager
+def decoding(remedy: str = "export it again") -> Iterator[None]:
+    """Turn what a decoding library raises into a ReadError. Put nothing inside but calls of the library."""
+    try:
+        yield
+    except Exception as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise ReadError(f"damaged or unsupported: {lines[0][:200]}; {remedy}") from error
 
 
 def read_image(
@@ -45,92 +71,198 @@ def read_image(
     """Read linear camera RGB: a 16-bit PNG or TIFF, or an .npy array (uint8, uint16, or float in [0, 1]).
 
     `black` and `white` are the levels that become 0 and 1, in the numbers of the file; white is the largest number of
-    the file's type by default. Files of 8 bits, JPEG among them, are gamma-encoded and refused; with `assume_srgb` they
-    are linearised as sRGB, which undoes the gamma but not the camera's rendering, so expect larger errors.
+    the file's type by default. Files that are gamma-encoded are refused: JPEG and everything else of 8 bits, and files
+    whose ICC profile or gamma says so. With `assume_srgb`, sRGB is linearised, which undoes the gamma but not the
+    camera's rendering, so expect larger errors. Files of 8 bits are then taken as sRGB unless they say otherwise,
+    others only if they say that they are.
     """
     path = Path(path)
-    pixels, is_array = _decode(path)
-    try:
-        pixels = check_pixels(pixels)
-        if pixels.dtype == np.uint8 and not is_array:
-            if not assume_srgb:
-                raise NotLinearError(
-                    f"{path}: 8-bit pixels are not linear; use the raw file or a 16-bit linear export, or give "
-                    "--assume-srgb (assume_srgb=True) to linearise them as sRGB"
-                )
-            return LinearImage(_linearise_srgb(pixels), camera=camera, source=str(path))
-        if assume_srgb:
-            raise NotLinearError(f"{path}: --assume-srgb is for 8-bit files; this one holds {pixels.dtype}")
-        return LinearImage(_scale(pixels, black, white), camera=camera, source=str(path))
-    except ImageError as error:
-        raise ImageError(f"{path}: {error}") from None
+    with naming(path):
+        pixels = read_levels(path, black=black, white=white, assume_srgb=assume_srgb)
+        return LinearImage(pixels, camera=camera, source=str(path))
 
 
-def _decode(path: Path) -> tuple[NDArray[Any], bool]:
-    """The pixels of a file as they are stored, and whether it is a NumPy array, which says nothing of gamma."""
+def read_levels(path: Path, *, black: float, white: float | None, assume_srgb: bool) -> NDArray[Any]:
+    """The pixels of `read_image`, as they are stored where no levels are given. Errors do not name the file."""
+    pixels, told, is_array = _decode(path)
+    pixels = check_pixels(pixels)
+    eight_bits = pixels.dtype == np.uint8 and not is_array
+    if assume_srgb:
+        if told and told.encoding is not Encoding.SRGB:
+            raise NotLinearError(f"it has {told.name}, which is not sRGB; convert it, or use the raw file")
+        if not eight_bits and not told:
+            raise NotLinearError(
+                f"assume_srgb=True is for 8-bit files and for those that say they are sRGB; this one holds "
+                f"{pixels.dtype} and says nothing"
+            )
+        return _linearise(pixels)
+    if eight_bits:
+        raise NotLinearError(
+            "8-bit pixels are not linear; use the raw file or a 16-bit linear export, or linearise them as sRGB "
+            "(assume_srgb=True)"
+        )
+    if told and told.encoding is not Encoding.LINEAR:
+        srgb = ", or linearise it (assume_srgb=True)" if told.encoding is Encoding.SRGB else ""
+        raise NotLinearError(f"it is not linear, by {told.name}; use the raw file or a linear export{srgb}")
+    return _scale(pixels, black, white)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let the errors of the library begin with the name of the file."""
     try:
-        with path.open("rb") as file:
-            start = file.read(32)
+        yield
+    except C5Error as error:
+        raise type(error)(f"{path}: {error}") from error.__cause__
+
+
+@contextmanager
+def opening(path: Path) -> Iterator[BinaryIO]:
+    """An open file; ReadError, without its name, if it cannot be opened or read."""
+    try:
+        file = open_regular(path)
     except FileNotFoundError:
-        raise ReadError(f"{path}: no such file; check the path") from None
+        raise ReadError("no such file; check the path") from None
     except IsADirectoryError:
-        raise ReadError(f"{path}: is a folder; name the files in it, as in {path}/*") from None
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be opened: {error.strerror}") from None
-    if not start:
-        raise ReadError(f"{path}: the file is empty; copy it again from its source")
-    for magic, decode in DECODERS.items():
-        if start.startswith(magic):
-            try:
-                return decode(path), decode is _decode_npy
-            except _TooLargeError as error:
-                raise ReadError(f"{path}: {error}; reduce it first") from None
-            except DECODER_ERRORS as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise ReadError(f"{path}: damaged or unsupported: {reason}; export it again") from error
-    raise ReadError(f"{path}: not an image that can be read; give a 16-bit PNG or TIFF, or an .npy array")
+        raise ReadError(f"is a folder; name the files in it, as in {path}/*") from None
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise ReadError(f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+    with file:
+        try:
+            yield file
+        except OSError as error:
+            raise ReadError(f"cannot be read: {error.strerror or error}; check the disk") from error
 
 
-def _decode_png(path: Path) -> NDArray[Any]:
+class _Decoded(NamedTuple):
+    pixels: NDArray[Any]
+    told: Told | None = None
+    """What the file says of its encoding."""
+    is_array: bool = False
+    """A NumPy array, whose 8 bits may well be linear."""
+
+
+def _decode(path: Path) -> _Decoded:
+    with opening(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(32)
+        file.seek(0)
+        if not start:
+            raise ReadError("the file is empty; copy it again from its source")
+        if size > MAX_BYTES:
+            raise ReadError(f"{size / 1e9:.1f} GB are more than an image has; reduce it first")
+        for magic, decode in DECODERS.items():
+            if start.startswith(magic):
+                return decode(file, size)
+    raise ReadError("not an image that can be read; give a 16-bit PNG or TIFF, or an .npy array")
+
+
+def _decode_png(file: BinaryIO, size: int) -> _Decoded:
     import imagecodecs
 
-    data = path.read_bytes()
-    if len(data) < 24:
-        raise ValueError("the file ends inside its header")
-    _check_size(*struct.unpack(">II", data[16:24]))
-    return np.asarray(imagecodecs.png_decode(data))
+    data = file.read(size)
+    if data[12:16] != b"IHDR" or len(data) < 33:
+        raise ReadError("damaged or incomplete: it has no header; copy or export it again")
+    width, height, bits = struct.unpack(">IIB", data[16:25])
+    _check_size(height, width, 4 * max(bits // 8, 1), size)
+    kept, said = [data[:8]], dict[bytes, bytes]()
+    for kind, chunk in _png_chunks(data):
+        if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):  # others cost the decoder memory and mean nothing to it
+            kept.append(chunk)
+        if kind in (b"cICP", b"iCCP", b"sRGB", b"gAMA"):
+            said.setdefault(kind, chunk[8:-4])
+    with decoding():
+        pixels = imagecodecs.png_decode(b"".join(kept))
+    return _Decoded(np.asarray(pixels), _judge_png(said))
 
 
-def _decode_tiff(path: Path) -> NDArray[Any]:
-    import tifffile
-
-    # Every damaged tag would be logged; the error that is raised says it once.
-    tifffile.logger().setLevel(logging.CRITICAL)
-    with tifffile.TiffFile(path) as tiff:
-        page = tiff.pages.first
-        _check_size(page.imagewidth, page.imagelength)
-        pixels = page.asarray()
-        if page.planarconfig == tifffile.PLANARCONFIG.SEPARATE and pixels.ndim == 3:
-            pixels = np.moveaxis(pixels, 0, -1)
-        return np.asarray(pixels)
-
-
-def _decode_npy(path: Path) -> NDArray[Any]:
-    array = np.load(path, allow_pickle=False, mmap_mode="r")
-    if array.ndim >= 2:
-        _check_size(*array.shape[:2])
-    return np.array(array)
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and bytes of each chunk, its length and checksum included."""
+    place = 8
+    for _ in range(MAX_PNG_CHUNKS):
+        end = place + 12 + int.from_bytes(data[place : place + 4], "big")
+        if end > len(data):
+            raise ReadError("damaged or incomplete: it ends before its data does; copy or export it again")
+        kind = data[place + 4 : place + 8]
+        yield kind, data[place:end]
+        if kind == b"IEND":
+            return
+        place = end
+    raise ReadError("damaged: it has too many parts; export it again")
 
 
-def _decode_jpeg(path: Path) -> NDArray[Any]:
-    from PIL import Image
+def _judge_png(said: dict[bytes, bytes]) -> Told | None:
+    """What the chunks of a PNG say of its encoding, the most precise first, as the PNG specification wants it."""
+    if len(said.get(b"cICP", b"")) == 4:
+        primaries, transfer = said[b"cICP"][:2]  # ITU-T H.273
+        srgb = Encoding.SRGB if (primaries, transfer) == (1, 13) else Encoding.OTHER
+        return Told(Encoding.LINEAR if transfer == 8 else srgb, f"transfer characteristics {transfer}")
+    if b"iCCP" in said:
+        packed = said[b"iCCP"].partition(b"\0")[2][1:]
+        try:
+            profile = zlib.decompressobj().decompress(packed, MAX_PROFILE_BYTES)
+        except zlib.error:
+            profile = b""
+        return judge_profile(profile)
+    if b"sRGB" in said:
+        return Told(Encoding.SRGB, "its sRGB mark")
+    if len(said.get(b"gAMA", b"")) == 4:
+        return judge_gamma(int.from_bytes(said[b"gAMA"], "big"))
+    return None
 
-    with Image.open(io.BytesIO(path.read_bytes())) as jpeg:
-        _check_size(*jpeg.size)
-        return np.asarray(jpeg)
+
+def _decode_tiff(file: BinaryIO, size: int) -> _Decoded:
+    tiff = Tiff.open(file)
+    picture = find_picture(tiff)
+    _check_size(picture.height, picture.width, picture.samples * picture.dtype.itemsize, size)
+    told = None
+    if ICC_PROFILE in tiff.first:
+        told = judge_profile(tiff.data(tiff.first[ICC_PROFILE], MAX_PROFILE_BYTES))
+    elif TRANSFER_FUNCTION in tiff.first:
+        table = tiff.data(tiff.first[TRANSFER_FUNCTION], 2 << tiff.number(BITS, 8))  # of the first channel
+        told = judge_table(np.frombuffer(table[: len(table) // 2 * 2], tiff.order + "u2"))
+    return _Decoded(read_pixels(tiff, picture), told)
 
 
-DECODERS: dict[bytes, Callable[[Path], NDArray[Any]]] = {
+def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
+    start = io.BytesIO(file.read(MAX_NPY_HEADER))
+    with decoding():
+        version = np.lib.format.read_magic(start)
+    if version not in NPY_HEADERS:
+        raise ReadError("an .npy file of a version that cannot hold an image; save it again")
+    with decoding():
+        shape, by_column, dtype = NPY_HEADERS[version](start)
+    if dtype.hasobject:
+        raise ReadError("it holds Python objects, not pixels; save an array of numbers")
+    check_type(np.empty(0, dtype))
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or count * dtype.itemsize > size - start.tell():
+        raise ReadError("damaged or incomplete: it ends before its data does; save it again")
+    if len(shape) != 3:
+        raise ImageError(f"an image needs linear RGB of shape (height, width, 3); this one has the shape {shape}")
+    _check_size(*shape[:2], shape[2] * dtype.itemsize, size)
+    file.seek(start.tell())
+    with decoding():
+        array = np.fromfile(file, dtype, count)
+    return _Decoded(array.reshape(shape, order="F" if by_column else "C"), is_array=True)
+
+
+def _decode_jpeg(file: BinaryIO, size: int) -> _Decoded:
+    from PIL.JpegImagePlugin import JpegImageFile
+
+    data = file.read(size)
+    if data.count(b"\xff\xda") > MAX_JPEG_SCANS:  # each costs a pass over all pixels
+        raise ReadError("damaged: it has too many scans; export it again")
+    with decoding():
+        jpeg = JpegImageFile(io.BytesIO(data))
+        width, height = jpeg.size
+    _check_size(height, width, 3, size)
+    with decoding():
+        pixels, profile = np.asarray(jpeg), jpeg.info.get("icc_profile")
+    return _Decoded(pixels, judge_profile(profile[:MAX_PROFILE_BYTES]) if profile else None)
+
+
+DECODERS: dict[bytes, Callable[[BinaryIO, int], _Decoded]] = {
     b"\x89PNG\r\n\x1a\n": _decode_png,
     b"II*\0": _decode_tiff,
     b"MM\0*": _decode_tiff,
@@ -141,13 +273,11 @@ DECODERS: dict[bytes, Callable[[Path], NDArray[Any]]] = {
 }
 
 
-class _TooLargeError(ValueError):
-    pass
-
-
-def _check_size(width: int, height: int) -> None:
-    if width * height > MAX_PIXELS:
-        raise _TooLargeError(f"{width}x{height} is more than {MAX_PIXELS // 1_000_000} megapixels")
+def _check_size(height: int, width: int, pixel_bytes: int, file_bytes: int) -> None:
+    if height * width > MAX_PIXELS:
+        raise ReadError(f"{width}x{height} is more than {MAX_PIXELS // 1_000_000} megapixels; reduce it first")
+    if height * width * pixel_bytes > max(MAX_EXPANSION * file_bytes, SMALL_BYTES):
+        raise ReadError(f"damaged: claims to hold {width}x{height} pixels in {file_bytes} bytes; export it again")
 
 
 def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[Any]:
@@ -157,12 +287,15 @@ def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[A
     white = float(WHITE_LEVEL.get(pixels.dtype, 1)) if white is None else white
     if not 0 <= black < white:
         raise ImageError(f"the black level {black:g} must lie between 0 and the white level {white:g}")
-    scaled = (pixels.astype(np.float32) - np.float32(black)) / np.float32(white - black)
-    return np.asarray(np.clip(scaled, 0, 1))
+    scaled = pixels.astype(np.float32)
+    scaled -= np.float32(black)
+    scaled /= np.float32(white - black)
+    return np.clip(scaled, 0, 1, out=scaled)
 
 
-def _linearise_srgb(pixels: NDArray[Any]) -> Float32s:
-    """IEC 61966-2-1: 8-bit sRGB to linear light in [0, 1]."""
-    encoded = np.arange(256) / 255
-    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    return np.take(linear.astype(np.float32), pixels)
+def _linearise(pixels: NDArray[Any]) -> Float32s:
+    """sRGB to linear light in [0, 1]."""
+    if pixels.dtype.kind == "f":
+        return linearise_srgb(pixels).astype(np.float32)
+    table = linearise_srgb(np.linspace(0, 1, WHITE_LEVEL[pixels.dtype] + 1)).astype(np.float32)
+    return np.take(table, pixels)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 from c5.ccc import locate
 from c5.color import Float32s, Float64s, uv_to_rgb
@@ -15,6 +15,9 @@ from c5.image import LinearImage
 from c5.model import Model
 from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, render
 from c5.photos.rolls import Roll
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
 
 PANEL = 256  # pixels of a map's side
 PICTURE = 384  # width of a picture
@@ -30,6 +33,8 @@ NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
 
 def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
     """The picture, with thumbnails of the roll where its photographs have them."""
+    from PIL import Image, ImageDraw, ImageFont
+
     grid = model.grid
     histograms = histogram(image, grid)
     filters, bias, gain = model.emit(histograms, roll.profile)
@@ -95,6 +100,8 @@ def _show_histograms(
 def _place(
     sheet: Image.Image, draw: ImageDraw.ImageDraw, x: int, y: int, title: str, note: str, picture: Image.Image
 ) -> None:
+    from PIL import ImageFont
+
     draw.text((x, y), title, INK, ImageFont.load_default(16))
     draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
     sheet.paste(picture, (x, y + LABEL))
@@ -118,6 +125,8 @@ def _signed(values: ArrayLike, grid: Grid) -> Image.Image:
 
 
 def _enlarge(colors: NDArray[np.floating], grid: Grid) -> Image.Image:
+    from PIL import Image
+
     upwards = colors[::-1] if grid.v[0] < grid.v[-1] else colors
     pixels = np.clip(np.rint(upwards), 0, 255).astype(np.uint8)
     return Image.fromarray(pixels).resize((PANEL, PANEL), Image.Resampling.NEAREST)
@@ -130,6 +139,8 @@ def _bin_of(uv: Float64s, grid: Grid) -> tuple[float, float]:
 
 
 def _mark(panel: Image.Image, spot: tuple[float, float]) -> Image.Image:
+    from PIL import ImageDraw
+
     draw = ImageDraw.Draw(panel)
     x, y = spot
     for radius, color in ((9, (0, 0, 0)), (8, (255, 255, 255))):

@@ -1,0 +1,322 @@
+"""The mosaic of a raw file, averaged to the working size. LibRaw unpacks the sensor's numbers; nothing is demosaiced.
+
+Each repeat of the color filters, a *unit* of 2x2 photosites or of 6x6, gives one color, and units are averaged straight
+to the working size, with red, green and blue moved to where the unit has its center.
+
+All that touches LibRaw is here, and runs in a process of its own: see `c5.io.worker`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.color import Bools, Float32s, Float64s
+from c5.errors import ImageError, ReadError
+from c5.image import resize
+from c5.io.files import open_regular
+from c5.io.readers import MAX_BYTES, MAX_PIXELS
+
+MAX_PIXELS_PER_BYTE = 64
+"""No camera compresses better; a damaged header can claim any size."""
+
+SMALL_UNITS = 2_000_000
+"""Repeats of the color filters in a small picture."""
+
+M_PERTURB = -6  # of malloc.h
+
+REMEDY = "export a linear 16-bit TIFF from a raw converter"
+AGAIN = "copy it again from its source"
+
+
+class Task(NamedTuple):
+    """What to do with a raw file."""
+
+    path: str
+    is_dng: bool
+    is_linear: bool
+    """Whether it is a DNG of three colors at each pixel."""
+    black: float
+    white: float | None
+    pixels: int
+
+
+class Averaged(NamedTuple):
+    """What becomes of a raw file, in units of the file itself where not said otherwise."""
+
+    rgb: Float32s
+    """(height, width, 3) in [0, 1]."""
+    clipped: Bools
+    """(height, width), where less than half of the units under a pixel are unclipped."""
+    size: tuple[int, int]
+    """Height and width in photosites."""
+    flip: int
+    multipliers: list[float]
+    """The camera's white balance, red, green, blue."""
+    matrix: list[list[float]]
+    """(3, 3), what LibRaw knows of the camera's colors; zeros where it knows nothing."""
+    time: str | None
+    """ISO 8601."""
+
+
+def average(task: Task, expect: Callable[[int], None] = lambda photosites: None) -> Averaged:
+    """Read a raw file. `expect` is told how large it is before it is unpacked. Errors do not name the file."""
+    import rawpy
+
+    try:
+        file = open_regular(task.path)
+    except OSError as error:
+        raise ReadError(f"cannot be opened: {error.strerror}; check the permissions and the disk") from None
+    with file, rawpy.RawPy() as raw:
+        with _zeroed_memory():
+            _unpack(raw, file, task.path, expect)
+        sensor = _Sensor.of(raw)
+        mosaic, sites = _find_mosaic(sensor, task)
+        rgb, clipped = _average(mosaic, sites, task.pixels)
+        size = (mosaic.shape[0], mosaic.shape[1] // sites.samples)
+        return Averaged(rgb, clipped, size, sensor.flip, sensor.multipliers, sensor.matrix, sensor.time)
+
+
+def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) -> None:
+    file_bytes = os.fstat(file.fileno()).st_size
+    if file_bytes > MAX_BYTES:
+        raise ReadError(f"{file_bytes / 1e9:.1f} GB are more than a photograph has; {AGAIN}")
+    with _libraw():
+        # By its descriptor: LibRaw takes only names in UTF-8, and another file may have the name by now.
+        raw.open_file(f"/dev/fd/{file.fileno()}" if os.path.exists("/dev/fd") else path)
+        height, width = raw.sizes.raw_height, raw.sizes.raw_width
+    if height * width > min(MAX_PIXELS, MAX_PIXELS_PER_BYTE * file_bytes):
+        raise ReadError(f"claims to hold {width}x{height} pixels; {AGAIN}")
+    expect(height * width)
+    with _libraw():
+        raw.unpack()
+
+
+@contextmanager
+def _zeroed_memory() -> Iterator[None]:
+    """Fill memory with zeros before it is used, where the system can (glibc).
+
+    LibRaw does not fill what a damaged file leaves out of its picture; without this, it would be something else each
+    time.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        yield
+        return
+    set_option(M_PERTURB, 255)  # fills with 255 ^ 255
+    try:
+        yield
+    finally:
+        set_option(M_PERTURB, 0)
+
+
+@contextmanager
+def _libraw() -> Iterator[None]:
+    """Turn what LibRaw raises into a ReadError. Nothing goes inside but calls of LibRaw."""
+    import rawpy
+
+    try:
+        yield
+    except rawpy.LibRawFileUnsupportedError:
+        version = ".".join(map(str, rawpy.libraw_version))
+        raise ReadError(f"damaged, or unknown to LibRaw {version}; {REMEDY}") from None
+    except Exception as error:
+        said = error.args[0] if error.args else b""
+        reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)
+        raise ReadError(f"damaged or incomplete: {reason or type(error).__name__}; {AGAIN}") from error
+
+
+class _Sensor(NamedTuple):
+    """What LibRaw says of a file. The numbers of the image are a view of its memory."""
+
+    image: NDArray[np.uint16]  # (rows, columns), or (rows, columns, samples)
+    area: tuple[int, int, int, int]  # top, left, height, width of the picture in it
+    letters: str
+    n_colors: int
+    channel: NDArray[np.intp] | None  # the place in `letters` of each photosite of a unit, from the picture's corner on
+    black: list[int]
+    white: int
+    linear_white: list[int] | None
+    flip: int
+    multipliers: list[float]
+    matrix: list[list[float]]
+    time: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> _Sensor:
+        with _libraw():
+            place, pattern, image, letters, n_colors = (
+                raw.sizes, raw.raw_pattern, raw.raw_image, raw.color_desc, raw.num_colors
+            )  # fmt: skip
+            black, white, linear_white = (
+                raw.black_level_per_channel, raw.white_level, raw.camera_white_level_per_channel
+            )  # fmt: skip
+            multipliers, matrix = raw.camera_whitebalance, raw.rgb_xyz_matrix
+        channel = None
+        if pattern is not None:
+            # raw_pattern starts outside the picture, and is wrong where margins of X-Trans are wider than 6.
+            sites = [(place.top_margin + i, place.left_margin + j) for i, j in np.ndindex(pattern.shape)]
+            with _libraw():
+                colors = [raw.raw_color(*site) for site in sites]
+            channel = np.array(colors).reshape(pattern.shape)
+        try:
+            time: datetime | None = raw.other.timestamp
+        except (ArithmeticError, OSError, ValueError):  # a number that is no time
+            time = None
+        return cls(
+            image,
+            (place.top_margin, place.left_margin, place.height, place.width),
+            letters.decode("ascii", "replace"),
+            n_colors,
+            channel,
+            black,
+            white,
+            linear_white,
+            place.flip,
+            [float(each) for each in multipliers[:3]],
+            matrix[:3].tolist(),
+            time.isoformat() if time and time.year > 1970 else None,
+        )
+
+
+class _Sites(NamedTuple):
+    """The photosites of a unit."""
+
+    color: NDArray[np.intp]  # (rows, columns): 0, 1, 2 for red, green, blue; -1 for none
+    black: Float64s  # (rows, columns)
+    clip: NDArray[np.uint16]  # (rows, columns), the numbers from which on a site is clipped
+    white: float
+    samples: int = 1  # numbers a pixel
+
+    def places(self) -> Float64s:
+        """(3, 2), how far down and right of the unit's center red, green and blue are seen, in units."""
+        if self.samples > 1:
+            return np.zeros((3, 2))
+        center = (np.array(self.color.shape) - 1) / 2
+        seen = [np.argwhere(self.color == channel).mean(axis=0) for channel in range(3)]
+        return np.asarray((np.array(seen) - center) / self.color.shape)
+
+
+def _find_mosaic(sensor: _Sensor, task: Task) -> tuple[NDArray[np.uint16], _Sites]:
+    """The numbers of the picture, (height, width * samples), and what they mean. A view, not a copy."""
+    image, channel = sensor.image, sensor.channel
+    samples = 1
+    if sensor.n_colors == 1:
+        raise ImageError("a monochrome sensor sees no colors; there is no white to balance")
+    if channel is None:
+        if not (task.is_linear and image.ndim == 3 and sensor.n_colors == 3):
+            raise ImageError("its colors were processed by the camera; photograph in raw of full size")
+        samples = image.shape[2]
+        image = image.reshape(image.shape[0], -1)
+        channel = color = np.array([[0, 1, 2, -1][:samples]])
+    else:
+        seen = [sensor.letters[i : i + 1] for i in channel.flat]
+        if channel.shape not in ((2, 2), (6, 6)) or set(seen) != set("RGB"):
+            raise ImageError(f"filters other than red, green and blue in 2x2 or 6x6 are not supported; {REMEDY}")
+        color = np.array(["RGB".index(letter) for letter in seen]).reshape(channel.shape)
+    top, left, height, width = sensor.area
+    mosaic = image[top : top + height, left * samples : (left + width) * samples]
+
+    levels = np.array(sensor.black, dtype=np.float64)
+    levels[3] = levels[3] or levels[1]  # some files leave out the second green
+    if task.black:
+        levels[:] = task.black
+    white = float(sensor.white if task.white is None else task.white)
+    if not 0 <= levels[channel].max() < white:
+        raise ImageError(f"the black level {levels[channel].max():g} must lie below the white level {white:g}")
+    clip = np.full(4, white)
+    linear = sensor.linear_white
+    if task.white is None and linear and not task.is_dng:  # a DNG says itself what is white
+        clip = np.where(np.asarray(linear) > levels + 0.5 * (white - levels), np.minimum(linear, clip), clip)
+    limits = np.where(color >= 0, np.minimum(np.ceil(clip[channel]), 65535), 65535).astype(np.uint16)
+    return mosaic, _Sites(color, levels[channel], limits, white, samples)
+
+
+def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Float32s, Bools]:
+    """The mosaic area-averaged to about `target` pixels, and where less than half of the units under one are unclipped.
+
+    A unit with one clipped photosite does not count at all, so that what is left keeps its color. Memory is read once:
+    a row of cells stays in the cache while it is summed and searched, and only cells with a clipped number pay for a
+    look at each, unless all their units are clipped.
+    """
+    high, wide = sites.color.shape
+    height, width = mosaic.shape[0] // high, mosaic.shape[1] // wide
+    if not height or not width:
+        raise ImageError("the picture is smaller than one repeat of the color filters")
+    scale = max(1.0, (height * width / target) ** 0.5)
+    side = min(int(scale), height, width)  # whole cells first; then the fraction that is left, on few
+    places = sites.places()
+    if side < 12 * np.abs(places).max() and height * width < SMALL_UNITS:
+        side = 1  # a small picture: to move large cells by so much would blur red and blue
+    rows, columns = height // side, width // side
+    blocks = mosaic[: rows * side * high, : columns * side * wide].reshape(rows, side, high, columns, side * wide)
+
+    share = (sites.color[..., None] == np.arange(3)).astype(np.float32)
+    share /= share.sum(axis=(0, 1)) * np.float32(side * side)
+    across = np.tile(share, (1, side, 1))  # (high, side * wide, 3) takes the sums of a cell's columns to mean colors
+    limits = np.tile(sites.clip, (1, columns * side)).reshape(blocks.shape[2:])
+    cells = np.empty((rows, 4, columns), np.float32)  # red, green, blue, and how much the cell counts
+    cells[:, 3] = 1
+    suspect, lost = np.zeros((2, rows, columns), np.bool_)  # cells with a clipped number; with one in every unit
+    for row, block in enumerate(blocks):
+        peaks = block.max(axis=0)
+        cells[row, :3] = (_sum(block, int(peaks.max())) @ across).sum(axis=0).T
+        full = peaks >= limits
+        if full.any():
+            suspect[row] = full.any(axis=0).any(axis=1)
+            if np.count_nonzero(suspect[row]) * 8 > columns:  # else it is not worth it
+                always = (block.min(axis=0) >= limits).any(axis=0)
+                for j in range(1, wide):
+                    always[:, ::wide] |= always[:, j::wide]
+                lost[row] = always[:, ::wide].all(axis=1)
+    for some in _batches(np.flatnonzero(suspect & ~lost)):
+        y, x = np.divmod(some, columns)
+        numbers = blocks[y, :, :, x].reshape(some.size, side, high, side, wide)
+        seen = [numbers[:, :, i, :, j].reshape(some.size, -1) for i, j in np.ndindex(high, wide)]  # units of each cell
+        good = np.logical_and.reduce([values < limit for values, limit in zip(seen, sites.clip.flat, strict=True)])
+        fraction = good.mean(axis=1, dtype=np.float32)
+        enough = fraction >= 0.5
+        counts = good[enough].astype(np.float32)
+        sums = np.stack([np.einsum("cu,cu->c", values[enough], counts) for values in seen], axis=-1)
+        cells[y[enough], :3, x[enough]] = sums @ share.reshape(-1, 3) / fraction[enough, None]
+        cells[y, 3, x] = np.where(enough, fraction, 0)
+    cells[:, 3] = np.maximum(np.where(lost, 0, cells[:, 3]), 1e-6)  # where nothing else is, clipped cells are shown
+    any_clipped = bool(suspect.any())
+    if any_clipped:
+        cells[:, :3] *= cells[:, 3:]
+
+    size = max(1, round(height / scale)), max(1, round(width / scale))
+    span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
+    rgb = np.empty((*size, 3), np.float32)
+    for channel, (down, right) in enumerate((places / side).tolist()):
+        # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
+        small = resize(cells[:, [channel, 3] if any_clipped else [channel]], size, (down, right))
+        light = small[:, 0] / small[:, 1] if any_clipped else small[:, 0]
+        black = sites.black[sites.color == channel].mean()
+        rgb[..., channel] = (light - np.float32(black)) / np.float32(span)
+    clipped = resize(cells[:, 3:], size)[:, 0] < 0.5 if any_clipped else np.zeros(size, np.bool_)
+    return np.clip(rgb, 0, 1, out=rgb), clipped
+
+
+def _sum(block: NDArray[np.uint16], peak: int) -> Float32s:
+    """Sums over the first axis of numbers up to `peak`: in 16 bits as far as they hold them, which is faster."""
+    step = 65535 // max(peak, 1)
+    if step < min(4, len(block)):
+        return np.asarray(block.sum(axis=0, dtype=np.uint32), np.float32)
+    total: Float32s = np.asarray(block[:step].sum(axis=0, dtype=np.uint16), np.float32)
+    for start in range(step, len(block), step):
+        total += block[start : start + step].sum(axis=0, dtype=np.uint16)
+    return total
+
+
+def _batches(indices: NDArray[np.intp], size: int = 2048) -> Iterator[NDArray[np.intp]]:
+    for start in range(0, indices.size, size):
+        yield indices[start : start + size]
