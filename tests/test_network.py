@@ -316,7 +316,7 @@ def test_configurations_survive_json_and_refuse_nonsense() -> None:
         NetworkConfig(power=3)
     for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}, {"grid": Grid(32)}, {"n_images": 3}):
         with pytest.raises(ParameterError, match="of a team"):
-            RealTraining(networks=(SMALL, replace(SMALL, **wrong)), shift_bins=2)  # type: ignore[arg-type]
+            RealTraining(networks=(SMALL, replace(SMALL, **wrong)), shift_bins=2)
     with pytest.raises(ParameterError, match="likelihood"):
         RealTraining(likelihood=-1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from c5.datasets import Sample, examine, read_samples, write_pack
 from c5.datasets.features import (
     CLASSICAL_SEED,
     EstimateFeature,
+    Feature,
     HistogramFeature,
     PaletteFeature,
     decode_sparse,
@@ -173,7 +175,7 @@ def test_crops_are_parts_of_the_image() -> None:
 def test_records_are_small(tmp_path: Path, test_data: Path) -> None:
     """At most 30 KB for a photograph of 384x256 and 12 KB for a thumbnail, with all classical estimates."""
     photographs = read_samples(test_data / "data" / "ffcc_sample" / "data")[::4]
-    wanted = (*FEATURES, *(EstimateFeature(name) for name in METHODS))
+    wanted: tuple[Feature[Any], ...] = (*FEATURES, *(EstimateFeature(name) for name in METHODS))
     write_prepared(photographs, tmp_path / "large.c5set", wanted)
     assert (tmp_path / "large.c5set").stat().st_size / len(photographs) < 30_000
     thumbnails = [

@@ -27,9 +27,8 @@ CPU = torch.device("cpu")
 
 
 def config(**changes: Any) -> RealTraining:
-    return RealTraining(
-        **({"networks": (SMALL,), "epochs": 4, "batch_sizes": (8,), "shift_bins": 2, "crops": 0} | changes)
-    )
+    usual: dict[str, Any] = {"networks": (SMALL,), "epochs": 4, "batch_sizes": (8,), "shift_bins": 2, "crops": 0}
+    return RealTraining(**(usual | changes))
 
 
 def render_samples(cameras: int, photos: int, training: TrainConfig, seed: int) -> tuple[list[Sample], list[float]]:

@@ -215,11 +215,8 @@ def test_bad_settings_are_refused(data: TrainingData) -> None:
 def test_palettes_survive_their_encoding(size: tuple[int, int]) -> None:
     found = make_palettes(LinearImage(textured(1, *size)), GRID.powers, np.random.default_rng(2))
     again = palettes.decode(palettes.encode(found), GRID.powers)
-    for one, other in zip(
-        (found.cells, found.codes, found.spans), (again.cells, again.codes, again.spans), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
-        assert one.dtype == other.dtype
+    for name in ("cells", "codes", "spans"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(again, name), strict=True)
     views = {tuple(span) for span in found.spans[0].reshape(len(VIEWS), -1).tolist()}
     assert len(views) == (6 if size[0] == 300 else 3)  # small images have no smaller views
     first = found.spans[0, 0, 0]
