@@ -1,14 +1,15 @@
 # make demo   render a camera roll, estimate its lights, write pictures of the result
-# make test   everything that must hold: lint, types, tests
+# make test   everything that must hold: lint, types, tests, the examples and the site of the documentation
+# make docs   build the documentation site: docs/_build/index.html
 # make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint benchmark programs clean
+.PHONY: demo test lint docs benchmark programs clean
 
 demo: .venv/runtime
-	$(BIN)/c5 demo --out demo
+	$(BIN)/c5 demo --out demo --overwrite
 
 test: .venv/development lint
 	@echo "== tests"
@@ -19,6 +20,10 @@ lint: .venv/development
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/development
+	@echo "== documentation"
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
 
 benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
@@ -43,9 +48,9 @@ programs: .venv/development
 	@touch $@
 
 .venv/development: pyproject.toml constraints.txt | .venv/bin/python
-	@echo "== installing the package with its training extra and what the tests need"
-	$(PIP) install --constraint constraints.txt --editable '.[train,test]'
+	@echo "== installing the package with its training extra and what tests and documentation need"
+	$(PIP) install --constraint constraints.txt --editable '.[train,test,docs]'
 	@touch $@
 
 clean:
-	rm -rf .venv demo .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv demo .mypy_cache .pytest_cache .ruff_cache .hypothesis dist docs/_build

@@ -58,7 +58,7 @@ def main() -> None:
     photos = render_roll(VirtualCamera.random(rng), 8, rng)
     pixels = np.rint(photos[1].image.rgb * 65535).astype(np.uint16)
     large = np.kron(pixels, np.ones((16, 16, 1), np.uint16))[:4000, :6000]
-    difference = np.abs(histogram(pixels, Grid.published()) - dense_histograms(pixels, as_product)).max()
+    difference = np.abs(histogram(pixels, Grid.published()).stack - dense_histograms(pixels, as_product)).max()
 
     yardstick = milliseconds(lambda: dense_histograms(pixels, as_written), 3)
     model = load_model()

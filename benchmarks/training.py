@@ -9,9 +9,9 @@ import torch
 from timing import show
 
 from c5.rolls import draw_rolls
-from c5.training.config import TrainConfig
-from c5.training.loop import Trainer, default_device, estimate
-from c5.training.samples import Samples
+from c5.training.config import RealTraining
+from c5.training.data import TrainingData
+from c5.training.loop import Evaluator, Trainer, default_device
 
 IMAGES, CAMERAS = 2304, 10
 
@@ -21,12 +21,12 @@ def main() -> None:
     rng = np.random.default_rng(0)
     count = IMAGES if device.type == "cuda" else 128
     masses = rng.random((count, 2, 64, 64), dtype=np.float32) ** 30
-    histograms = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True))
+    stacks = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float16)
     cameras = np.array([f"camera {index % CAMERAS}" for index in range(count)])
-    samples = Samples(histograms[:, None], rng.uniform(0.3, 1, (count, 3)), cameras)
-    config = TrainConfig() if device.type == "cuda" else TrainConfig(epochs=1, batch_sizes=(32,))
+    data = TrainingData(rng.uniform(0.3, 1, (count, 3)), cameras, views=stacks[:, None])
+    config = RealTraining() if device.type == "cuda" else RealTraining(epochs=1, batch_sizes=(32,))
     start = time.perf_counter()
-    trainer = Trainer(config, samples)
+    trainer = Trainer(config, data)
     for _ in trainer.run():
         pass
     taken = time.perf_counter() - start
@@ -35,9 +35,8 @@ def main() -> None:
         ["training", f"{config.epochs * count / taken:.0f} queries/s"],
     ]
     rolls = draw_rolls(cameras, np.arange(count), 8, rng)
-    estimate(trainer.network, samples, rolls)
     start = time.perf_counter()
-    estimate(trainer.network, samples, rolls)
+    Evaluator(trainer.network, stacks).estimate(rolls)
     rows.append(
         ["estimating in batches of 256, roll of 8 included", f"{count / (time.perf_counter() - start):.0f} images/s"]
     )

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 # A process that is started in the background ignores Ctrl-C, and so would the commands that tests interrupt.
+# Nor does the configuration of whoever runs the tests count.
+os.environ["C5_CONFIG"] = os.devnull
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Laws are tried on the same examples every time, so that a run is repeatable.

@@ -19,7 +19,7 @@ from laws import seeds, textured
 from numpy.typing import NDArray
 from PIL import Image
 
-from c5.augmentation import Augmentation, CameraLights, Crop, MappedImage, Settings, augment, draw, map_image
+from c5.augmentation import Augmentation, CameraLights, MappedImage, Settings, augment, draw, map_image
 from c5.augmentation.draw import MOST_LOST, Groups, Material, rank_lights
 from c5.augmentation.lights import chromaticity, cluster, describe, fit_cubic
 from c5.augmentation.plot import plot_lights, show_images
@@ -28,7 +28,7 @@ from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
 from c5.datasets import Capture, Sample, read_samples, write_pack
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo
 from c5.errors import DataError, ParameterError
-from c5.image import LinearImage
+from c5.image import Crop, LinearImage
 
 KELVINS = np.linspace(2600, 7400, 40)
 LIGHT = as_illuminant([0.5, 1, 0.7])
@@ -497,11 +497,11 @@ def test_images_out_of_the_target_s_gamut_are_rejected() -> None:
 def test_what_is_missing_is_said_with_its_remedy() -> None:
     alpha = photographs("Alpha")
     stranger = [replace(s, camera="Box 1", cameras=frozenset({"Box 1"})) for s in alpha]
-    with pytest.raises(DataError, match=r"Box 1: no matrices .*--matrices FILE"):
+    with pytest.raises(DataError, match=r"Box 1: no matrices .*matrices=read_matrices"):
         next(draw(stranger, Augmentation.PAPER, rng(), matrices=catalogue()))
-    with pytest.raises(DataError, match=r"Alpha: no matrices .*--matrices FILE"):
+    with pytest.raises(DataError, match=r"Alpha: no matrices .*matrices=read_matrices"):
         next(draw(alpha, Augmentation.PAPER, rng()))
-    with pytest.raises(ParameterError, match="--matrices FILE"):
+    with pytest.raises(ParameterError, match="matrices=read_matrices"):
         next(draw(alpha, Augmentation.CATALOGUE, rng()))
     bare = [replace(s, camera="Box 1", ccm=None) for s in alpha]
     with pytest.raises(DataError, match="Box 1: no matrices"):
@@ -558,8 +558,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> None:
     out, plots = tmp_path / "made.c5data", tmp_path / "plots"
-    arguments = [shelf / "studio.c5data", "-o", out, "--matrices", shelf / "cameras.csv", "--count", 12]
-    done = c5(*arguments, "--target", "Beta", "--exclude", "Gamma", "--plot", plots)
+    arguments = [shelf / "studio.c5data", "-o", out, "--matrices", shelf / "cameras.csv", "--made", 12]
+    done = c5(*arguments, "--target", "Beta", "--exclude", "Gamma", "--plots", plots)
     assert done.returncode == 0, done.stderr
     assert f"{out}: 12 images" in done.stdout
     samples = read_samples(out)
@@ -574,8 +574,8 @@ def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> 
 def test_the_command_says_what_is_wrong_in_one_line_and_begins_no_file(shelf: Path, tmp_path: Path) -> None:
     data, out = shelf / "studio.c5data", tmp_path / "made.c5data"
     for arguments, message in [
-        ([], "Alpha: no matrices of this camera are known; give a file of them: --matrices FILE"),
-        (["--method", "magic"], "there are paper, sampling, clustering, virtual, catalogue"),
+        ([], "Alpha: no matrices of this camera are known; give --matrices FILE"),
+        (["--augmentation", "magic"], "there are paper, sampling, clustering, virtual, catalogue"),
         (["--target", "Bet"], "no camera is called 'Bet'; there are Alpha, Beta, Gamma"),
         (["--exclude", "Alph"], "--exclude Alph: neither in the data nor among the matrices"),
     ]:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,35 +31,28 @@ from typer.testing import CliRunner
 
 from c5 import C5Error, LinearImage, ParameterError, angular_error
 from c5.classical import gray_world
-from c5.cli import app
-from c5.cli.balance import _Rolls, _Seen
+from c5.cli.app import app
 from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, encode_dng, write_dng
-from c5.histograms import Grid
+from c5.histograms import Grid, Histograms
 from c5.image import WORKING_PIXELS
 from c5.io.raw import Photograph, read_photograph
-from c5.model import Model
+from c5.model import Model, load_model
 from c5.model_file import ModelFile
-from c5.photos.balancing import (
-    OUTPUTS,
-    UNCERTAIN_DEG,
-    Balance,
-    Fallback,
-    Shot,
-    apply_fallback,
-    describe,
-    plan_outputs,
-    show_pair,
-    smooth,
-    write_output,
-)
-from c5.photos.catalog import Order
+from c5.photos.balancing import UNCERTAIN_DEG, Balance, Fallback, Settings, apply_fallback, balance
+from c5.photos.catalog import Catalog
+from c5.photos.files import Failure
+from c5.photos.outputs import BUILT_IN, load_output, plan_outputs, write_output
+from c5.photos.photo import Photo, Reading, Thumbnail
 from c5.photos.picture import turn
+from c5.photos.rolls import Origin, Roll, build_roll, read_roll
+from c5.photos.smoothing import Moment, smooth, smooth_in_turn
+from c5.photos.summary import describe, show_pair
 
 NOON = datetime(2026, 6, 1, 12)
-Roll = tuple[Path, dict[str, Float64s]]
+Shoot = tuple[Path, dict[str, Float64s]]
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +65,7 @@ def make_balance(
 ) -> Balance:
     time = None if second is None else NOON + timedelta(seconds=second)
     photograph = Photograph(LinearImage(textured(1), camera=camera), (24, 30), time, as_illuminant([1, 2, 1]))
-    shot = Shot.of(Path(name), photograph)
-    return Balance(shot, as_illuminant(light), uncertainty, "model", 0, lambda **_: photograph)
+    return Balance(Photo.of(Path(name), photograph), as_illuminant(light), uncertainty, "model", Roll())
 
 
 def lights(balances: list[Balance]) -> Float64s:
@@ -86,7 +84,7 @@ def test_smoothing_steadies_and_does_not_depend_on_the_order_of_files(seed: int,
     order = rng.permutation(count)
     mixed = smooth([balances[i] for i in order])
     np.testing.assert_allclose(lights(mixed), steady[order], atol=1e-12)
-    assert all(balance.by == "smoothed" for balance in mixed)
+    assert all(balance.source == "smoothed" for balance in mixed)
 
 
 def test_smoothing_leaves_a_steady_light_alone_and_trusts_the_certain() -> None:
@@ -118,7 +116,7 @@ def test_scenes_of_a_shoot_are_no_sequence_and_one_photograph_is_none() -> None:
     scenes = [make_balance(uv_to_rgb(rng.uniform(-0.5, 0.5, 2)), 420.0 * i, name=str(i)) for i in range(6)]
     assert all(found is scene for found, scene in zip(smooth(scenes), scenes, strict=True))
     lapse = [make_balance(scene.illuminant, 60.0 * i, name=str(i)) for i, scene in enumerate(scenes)]
-    assert {balance.by for balance in smooth(lapse)} == {"smoothed"}
+    assert {balance.source for balance in smooth(lapse)} == {"smoothed"}
     assert smooth(lapse[:1])[0] is lapse[0]
 
 
@@ -131,26 +129,26 @@ def test_what_is_used_when_the_model_is_uncertain() -> None:
     assert apply_fallback(unsure, Fallback.NONE) is unsure
     camera = apply_fallback(unsure, Fallback.CAMERA)
     np.testing.assert_array_equal(camera.illuminant, as_illuminant([1, 2, 1]))
-    assert camera.by == "camera"
+    assert camera.source == "camera"
     gray = apply_fallback(unsure, Fallback.GRAY_WORLD)
     np.testing.assert_array_equal(gray.illuminant, gray_world(LinearImage(textured(1))))
     # The estimate itself, and the mark, stay to be seen.
     assert gray.uncertain
     assert describe(gray)["uncertain"]
-    unknown = replace(unsure, shot=replace(unsure.shot, as_shot=None))
+    unknown = replace(unsure, photo=replace(unsure.photo, as_shot=None))
     assert apply_fallback(unknown, Fallback.CAMERA) is unknown
 
 
 def test_little_is_kept_of_a_photograph() -> None:
     side = round(WORKING_PIXELS**0.5)
     photograph = Photograph(LinearImage(textured(1, side, side)), (side, side))
-    shot = Shot.of(Path("x"), photograph)
-    assert not any(isinstance(value, LinearImage | Photograph) for value in vars(shot).values())
-    small = shot.with_thumbnail(photograph.image).thumbnail
+    photo = Photo.of(Path("x"), photograph)
+    assert not any(isinstance(value, LinearImage | Photograph) for value in vars(photo).values())
+    small = Photo.of(Path("x"), photograph, thumbnail=True).thumbnail
     assert small is not None
     assert sum(part.nbytes for part in small) < 600_000
     with pytest.raises(ParameterError, match="no thumbnail"):
-        show_pair(shot, as_illuminant([1, 1, 1]))
+        show_pair(photo, as_illuminant([1, 1, 1]))
 
 
 def test_a_light_that_no_temperature_has() -> None:
@@ -158,12 +156,13 @@ def test_a_light_that_no_temperature_has() -> None:
     camera = VirtualCamera.nikon_d5100()
     matrices = CameraMatrices("A", camera.color_matrix(2856), camera.color_matrix(6504))
     odd = make_balance(as_illuminant([1e-3, 1e-3, 1]))
-    odd = replace(odd, shot=replace(odd.shot, matrices=matrices).with_thumbnail(LinearImage(textured(1))))
+    thumbnail = Thumbnail.of(LinearImage(textured(1)))
+    odd = replace(odd, photo=replace(odd.photo, matrices=matrices, thumbnail=thumbnail))
     assert describe(odd)["kelvin"] is describe(odd)["tint"] is None
-    assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.shot, odd.illuminant))
+    assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.photo, odd.illuminant))
     for kind in ("xmp", "pp3"):
         with pytest.raises(ParameterError, match=r"^x: "):
-            write_output(odd, kind, Path("nowhere"), overwrite=False)
+            write_output(odd, BUILT_IN[kind], Path("nowhere"))
 
 
 names = st.lists(
@@ -182,13 +181,15 @@ names = st.lists(
 )
 
 
-@given(names=names, kinds=st.sets(st.sampled_from(sorted(OUTPUTS))), out=st.sampled_from([None, "out", "p", "q/../p"]))
+@given(names=names, kinds=st.sets(st.sampled_from(sorted(BUILT_IN))), out=st.sampled_from([None, "out", "p", "q/../p"]))
 def test_no_plan_loses_a_file(names: list[str], kinds: set[str], out: str | None) -> None:
     paths = [Path(name) for name in names]
-    places, refused = plan_outputs(paths, kinds, None if out is None else Path(out))
+    outputs = {kind: BUILT_IN[kind] for kind in kinds}
+    places, refused = plan_outputs(paths, outputs, None if out is None else Path(out))
     assert len(places) + len(refused) == len(paths) * len(kinds)
-    for message in refused:
-        assert any(message.startswith(f"{path}: ") for path in paths)
+    for failure in refused:
+        assert failure.path in paths
+        assert failure.message.startswith(f"{failure.path}: ")
 
     def spelled(path: Path) -> tuple[Path, str]:
         return path.parent.resolve(), path.name.lower()
@@ -210,7 +211,12 @@ def test_pictures_are_turned_as_exif_says(orientation: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def roll(tmp_path_factory: pytest.TempPathFactory) -> Roll:
+def bundled() -> Model:
+    return load_model()
+
+
+@pytest.fixture(scope="module")
+def shoot(tmp_path_factory: pytest.TempPathFactory) -> Shoot:
     """Six DNG files of one rendered camera, and their true lights."""
     folder = tmp_path_factory.mktemp("photographs")
     rng = np.random.default_rng(15)
@@ -266,8 +272,8 @@ def save(path: Path, seed: int = 1) -> Path:
     return path
 
 
-def test_the_whole_way(roll: Roll, tmp_path: Path) -> None:
-    folder, truth = roll
+def test_the_whole_way(shoot: Shoot, tmp_path: Path) -> None:
+    folder, truth = shoot
     catalog, out = tmp_path / "catalog.db", tmp_path / "out"
     before = files_of(folder)
     assert run("catalog", "add", folder, "--catalog", catalog)[0] == 0
@@ -310,16 +316,324 @@ def test_the_whole_way(roll: Roll, tmp_path: Path) -> None:
     # What exists stays; with --overwrite a sidecar keeps what else it holds.
     sidecar = out / f"{next(iter(truth))}.pp3"
     sidecar.write_text("[Exposure]\nCompensation=0.7\n" + sidecar.read_text())
-    code, _, stderr = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3")
-    assert code == 1
-    assert "exists already; give --overwrite" in stderr
+    with untouched(out):
+        code, _, stderr = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3")
+    assert code == 0
+    assert "0 written, 1 already there, 0 uncertain, 0 failed; --overwrite" in stderr
     code, _, _ = run("balance", folder / next(iter(truth)), "--catalog", catalog, "--out", out, "--pp3", "--overwrite")
     assert code == 0
     assert "Compensation=0.7" in sidecar.read_text()
 
 
-def test_smoothed_first_then_the_fallback(roll: Roll, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, truth = roll
+# The pipeline ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recording(Reading):
+    """Reading that remembers what it has read, and may take its time."""
+
+    opened: list[Path] = field(default_factory=list)
+    seconds: float = 0
+
+    def read(self, path: Path, pixels: int = WORKING_PIXELS) -> Photograph:
+        self.opened.append(path)
+        time.sleep(self.seconds)
+        return super().read(path, pixels)
+
+
+def bits(results: Iterable[Balance | Failure]) -> list[tuple[Any, ...]]:
+    """All that is known of each result, to the last bit."""
+    found: list[tuple[Any, ...]] = []
+    for result in results:
+        assert isinstance(result, Balance)
+        row = {key: str(value) for key, value in describe(result).items()}
+        found.append((result.illuminant.tobytes(), result.uncertainty, result.photo.gray_world.tobytes(), row))
+    return found
+
+
+def test_results_come_while_files_are_still_read(tmp_path: Path, bundled: Model) -> None:
+    paths = [save(tmp_path / f"{i:02d}.npy", i) for i in range(40)]
+    reading = Recording()
+    profile = bundled.calibrate([textured(1)])
+    results = balance(paths, Settings(bundled, profile, reading=reading, jobs=1))
+    assert next(results).path == paths[0]
+    assert len(reading.opened) < 6
+    # A camera that nobody knows needs its roll first, and no file twice.
+    reading = Recording()
+    results = balance(paths, Settings(bundled, roll_size=8, reading=reading, jobs=1))
+    first = next(results)
+    assert isinstance(first, Balance)
+    assert first.roll.origin is Origin.SET
+    assert first.roll.paths == tuple(paths[::5])
+    assert len(reading.opened) < 8 + 6
+    assert [result.path for result in results] == paths[1:]
+    assert sorted(reading.opened) == paths
+
+
+def test_outputs_are_written_while_files_are_still_read(
+    tmp_path: Path, bundled: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [save(tmp_path / f"{i:02d}.dng", i) for i in range(40)]
+    profile = bundled.calibrate([textured(1)]).save(tmp_path / "profile")
+    seen: dict[Path, bool] = {}
+
+    def read(path: Path, **levels: Any) -> Photograph:
+        seen[path] = (tmp_path / "00.dng.pp3").exists()
+        return read_photograph(path, **levels)
+
+    monkeypatch.setattr("c5.io.raw.read_photograph", read)
+    assert run("balance", *paths, "--pp3", "--profile", profile)[0] == 0
+    assert not seen[paths[0]]
+    assert seen[paths[-1]]
+
+
+def test_what_the_catalogue_holds_is_not_opened(shoot: Shoot, tmp_path: Path) -> None:
+    photos, catalog = tmp_path / "photos", tmp_path / "catalog.db"
+    shutil.copytree(shoot[0], photos)
+    assert run("catalog", "add", photos, "--catalog", catalog)[0] == 0
+    commands = ("--json", "--xmp", "--pp3", "--darktable", "--overwrite")
+    expected = run("balance", photos, "--catalog", catalog, *commands)
+    before = {path: path.read_bytes() for path in photos.iterdir() if path.suffix != ".dng"}
+    for path in photos.glob("*.dng"):  # as unreadable as can be, and no one could tell without opening it
+        status = path.stat()
+        path.write_bytes(b"\0" * status.st_size)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert run("balance", photos, "--catalog", catalog, *commands) == expected
+    assert expected[0] == 0
+    assert len(before) == 18
+    assert {path: path.read_bytes() for path in before} == before
+    assert run("balance", photos, "--catalog", catalog, "--json", "--black", "1")[0] == 1  # read in another way
+    assert run("balance", photos, "--catalog", catalog, "--sheet", "--out", tmp_path)[0] == 1  # pixels are needed
+
+
+def test_the_catalogue_changes_no_bit(shoot: Shoot, tmp_path: Path, bundled: Model) -> None:
+    """Neither whether it holds a photograph, nor whether a roll of the same photographs comes from it."""
+    paths = sorted(shoot[0].iterdir())
+    alone = bits(balance(paths, Settings(bundled)))
+    profile = bundled.calibrate(paths[:3])
+    given = bits(balance(paths, Settings(bundled, profile)))
+    with Catalog.open(tmp_path / "all.db") as held, Catalog.open(tmp_path / "some.db") as some:
+        held.add([shoot[0]])
+        some.add(paths[:2])
+        assert bits(balance(paths, Settings(bundled, catalog=held))) == alone
+        assert bits(balance(paths, Settings(bundled, profile, held))) == given
+        assert bits(balance(paths, Settings(bundled, profile, some))) == given
+        assert bits(balance(paths, Settings(bundled, profile, held, thumbnails=True))) == given
+        assert bits(balance(paths, Settings(bundled, profile, held, smooth=True))) == bits(
+            balance(paths, Settings(bundled, profile, smooth=True))
+        )
+
+
+def test_failures_are_values_in_their_turn(shoot: Shoot, tmp_path: Path, bundled: Model) -> None:
+    good = sorted(shoot[0].iterdir())[:3]
+    cut, missing = tmp_path / "cut.dng", tmp_path / "missing.dng"
+    cut.write_bytes(good[0].read_bytes()[:5000])  # its header still tells the camera
+    paths = [cut, good[0], missing, *good[1:]]
+    for smooth_it in (False, True):
+        results = list(balance(paths, Settings(bundled, smooth=smooth_it)))
+        assert [result.path for result in results] == paths
+        for result in results:
+            assert isinstance(result, Failure) == (result.path in (cut, missing))
+            if isinstance(result, Failure):
+                assert result.message.startswith(f"{result.path}: ")
+                assert "\n" not in result.message
+            else:
+                assert result.roll.paths == tuple(good)
+
+
+def test_every_roll_builder_makes_the_same_profile(shoot: Shoot, tmp_path: Path, bundled: Model) -> None:
+    folder = tmp_path / "photos"
+    shutil.copytree(shoot[0], folder)
+    paths = sorted(folder.iterdir())
+    shutil.copy(paths[0], folder / "copy.dng")
+    (folder / "broken.dng").write_bytes(b"II*\0")
+    with Catalog.open(tmp_path / "catalog.db") as catalog:
+        catalog.add([folder])
+        camera = catalog.status()[0].camera
+        assert camera is not None
+        kept = catalog.roll(bundled, camera)
+    own = next(iter(balance(sorted(folder.iterdir()), Settings(bundled), wanted=paths[:1])))
+    assert isinstance(own, Balance)
+    rolls = [read_roll(folder, bundled), kept, own.roll]
+    for roll, origin in zip(rolls, (Origin.FOLDER, Origin.CATALOG, Origin.SET), strict=True):
+        assert roll is not None
+        assert roll.profile is not None
+        assert (roll.camera, roll.origin, roll.size) == (camera, origin, 6)
+        assert len({path.read_bytes() for path in roll.paths}) == 6  # the copy is no seventh
+        expected = bundled.calibrate(paths)
+        for level, other in zip(roll.profile.features, expected.features, strict=True):
+            np.testing.assert_array_equal(level, other)
+    assert [failure.path.name for failure in rolls[0].failures] == ["broken.dng"]  # type: ignore[union-attr]
+
+
+def test_a_roll_is_spread_evenly_and_what_fails_is_replaced() -> None:
+    model = Model(ModelFile("few", "separate", Grid(), 4, {"query": b"never run"}))
+    paths = [Path(f"{i}") for i in range(9)]
+    asked: list[Path] = []
+
+    def load(some: Sequence[Path]) -> Iterator[Photo | Failure]:
+        for path in some:
+            asked.append(path)
+            if path.name in "36":
+                yield Failure(path, f"{path}: is broken")
+            else:
+                photo = make_balance(as_illuminant([1, 1, 1])).photo
+                stack = np.full(Grid().shape, 0.5 if path.name in "01" else int(path.name), np.float32)
+                yield replace(photo, path=path, histograms=Histograms(Grid(), stack))
+
+    roll = build_roll(model, paths, load, origin=Origin.SET, size=20)
+    assert roll.size == 3  # as many as the model takes
+    assert asked == [paths[i] for i in (0, 3, 6, 1, 2, 4)]  # 1 is a copy of 0
+    assert roll.paths == (paths[0], paths[2], paths[4])
+    assert [failure.path for failure in roll.failures] == [paths[3], paths[6]]
+    assert build_roll(model, paths[3:4], load, origin=Origin.SET).profile is None
+
+
+@given(seed=seeds, count=st.integers(1, 12))
+def test_smoothing_one_by_one_is_smoothing_all(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    balances = []
+    for index in range(count):
+        second = None if rng.uniform() < 0.2 else float(rng.choice([0, 10, 20, 1000, 1010, 5000]) + index)
+        light = uv_to_rgb(rng.uniform(-0.5, 0.5, 2))
+        balances.append(make_balance(light, second, camera=rng.choice(["A", "B"]), name=str(index)))
+    moments = {each.path: Moment(each.photo.camera, each.photo.time) for each in balances}
+    unsure = {path: moment._replace(time=None, certain=False) for path, moment in moments.items()}
+    expected = [rgb_to_uv(each.illuminant).tolist() for each in smooth(balances)]
+    for known in (moments, unsure):
+        results = smooth_in_turn(iter(balances), known)
+        assert [rgb_to_uv(each.illuminant).tolist() for each in results if isinstance(each, Balance)] == expected
+
+
+def test_only_a_sequence_is_held_back() -> None:
+    day, taken = as_illuminant([1, 2, 1]), []
+
+    def results() -> Iterator[Balance]:
+        for index, second in enumerate([0, 5, 10, 1000, 1005, 2000]):
+            taken.append(index)
+            yield make_balance(day, float(second), name=str(index))
+
+    moments = {each.path: Moment("A", each.photo.time) for each in results()}
+    taken.clear()
+    smoothed = smooth_in_turn(results(), moments)
+    assert [(next(smoothed).path.name, len(taken)) for _ in range(6)] == [
+        ("0", 3), ("1", 3), ("2", 3), ("3", 5), ("4", 5), ("5", 6)
+    ]  # fmt: skip
+
+
+def test_only_what_is_wanted_is_read(shoot: Shoot, bundled: Model) -> None:
+    paths = sorted(shoot[0].iterdir())
+    every = bits(balance(paths, Settings(bundled, roll_size=2)))
+    reading = Recording()
+    some = bits(balance(paths, Settings(bundled, roll_size=2, reading=reading), wanted=paths[4:5]))
+    assert some == every[4:5]  # the roll is that of the whole set
+    assert sorted(reading.opened) == [paths[0], paths[3], paths[4]]
+
+
+# From end to end ------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_is_quiet_and_goes_on(shoot: Shoot, tmp_path: Path) -> None:
+    folder, truth = shoot
+    out = tmp_path / "out"
+    first = run("balance", folder, "--out", out, "--pp3", "--darktable", "--json")
+    assert first[0] == 0
+    assert first[2].splitlines()[-1].startswith("13 written, 0 already there, ")
+    (out / f"{next(iter(truth))}.pp3").unlink()
+    (out / "balance.jsonl").unlink()
+    before = files_of(out)
+    code, stdout, stderr = run("balance", folder, "--out", out, "--pp3", "--darktable")
+    assert code == 0
+    assert stderr.splitlines()[-1].startswith("1 written, 11 already there, ")
+    assert sum(name in stdout for name in truth) == 1  # the others are done
+    assert {path: found for path, found in files_of(out).items() if path in before} == before
+    code, stdout, stderr = run("balance", folder, "--out", out, "--pp3", "--darktable")
+    assert (code, stdout) == (0, "")
+    assert stderr == "0 written, 12 already there, 0 uncertain, 0 failed; --overwrite replaces what is there\n"
+
+
+INTERRUPTED = """
+import sys, time
+import c5.io.raw
+from c5.cli import main
+
+read_photograph = c5.io.raw.read_photograph
+
+def read(path, **levels):
+    time.sleep(0.2)
+    return read_photograph(path, **levels)
+
+c5.io.raw.read_photograph = read
+main()
+"""
+
+
+def test_interrupted_it_leaves_what_is_written_and_says_how_to_go_on(tmp_path: Path) -> None:
+    photos = [save(tmp_path / "photos" / f"{i:02d}.dng", i) for i in range(40)]
+    command = ["balance", str(tmp_path / "photos"), "--pp3", "--roll-size", "4", "--out", str(tmp_path / "out")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_DATA_HOME": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, *command], stdout=-1, stderr=-1, text=True, env=environment
+    )
+    while not list(tmp_path.glob("out/*.pp3")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, complained = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in complained
+    assert "c5: stopped; what is written stays, and the same command goes on from there" in complained
+    left = files_of(tmp_path / "out")
+    assert 0 < len(left) < len(photos)
+    assert run(*command)[0] == 0
+    assert run(*command[:-1], tmp_path / "whole")[0] == 0
+    made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert made == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert {path: files_of(tmp_path / "out")[path] for path in left} == left
+
+
+PLUGIN = """
+from c5.photos.outputs import Output
+
+def make(balance, existing):
+    return " ".join(f"{value:.4f}" for value in balance.illuminant).encode()
+
+gains = Output("The light in plain text.", lambda path: f"{path.stem}.txt", make)
+broken = Output("Never works.", lambda path: f"{path.stem}.none", lambda balance, existing: balance.nothing)
+"""
+
+
+def test_an_output_of_another_package_is_a_flag_like_any_other(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "lights-1.0.dist-info").mkdir(parents=True)
+    (site / "lights.py").write_text(PLUGIN)
+    (site / "lights-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: lights\nVersion: 1.0\n")
+    (site / "lights-1.0.dist-info" / "entry_points.txt").write_text(
+        "[c5.outputs]\nplain-text = lights:gains\nbroken = lights:broken\n"
+    )
+    path = save(tmp_path / "photos" / "a.npy")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path]), "XDG_DATA_HOME": str(tmp_path)}
+
+    def c5(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "c5.cli", "balance", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    assert "--plain-text" in c5("--help").stdout
+    done = c5(str(path), "--plain-text")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "photos" / "a.txt").read_text().split()) == 3
+    failed = c5(str(path), "--broken")
+    assert failed.returncode == 1
+    assert f"c5: {path}: broken of the package lights 1.0 failed: AttributeError" in failed.stderr
+
+
+def test_an_unknown_output_is_named() -> None:
+    with pytest.raises(ParameterError, match="no output is called 'nothing'; there are preview, png, xmp"):
+        load_output("nothing")
+
+
+def test_smoothed_first_then_the_fallback(shoot: Shoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, truth = shoot
 
     def used(*options: str) -> list[dict[str, Any]]:
         code, stdout, stderr = run("balance", folder, "--json", "--smooth", *options)
@@ -388,6 +702,7 @@ def test_no_photograph_is_ever_replaced(tmp_path: Path, monkeypatch: pytest.Monk
             code, _, stderr = run("balance", raw, "--dng", "--overwrite", "--out", place)
             assert code == 1
             assert f"c5: {raw}: {place / raw.name} is a photograph of this set" in stderr
+            assert "--out DIR" in stderr
         # Pictures of our own are photographs only if they are named.
         code, _, stderr = run("balance", png, own[0], "--png", "--overwrite")
         assert code == 1
@@ -423,8 +738,8 @@ def test_two_that_want_one_place_get_none(tmp_path: Path) -> None:
 # What fails -----------------------------------------------------------------------------------------------------------
 
 
-def test_one_bad_file_does_not_stop_the_set(roll: Roll, tmp_path: Path) -> None:
-    folder, truth = roll
+def test_one_bad_file_does_not_stop_the_set(shoot: Shoot, tmp_path: Path) -> None:
+    folder, truth = shoot
     good = [folder / name for name in list(truth)[:2]]
     cut = tmp_path / "cut.dng"
     cut.write_bytes(good[0].read_bytes()[:5000])
@@ -449,7 +764,7 @@ def test_what_cannot_be_written_does_not_stop_the_set(tmp_path: Path) -> None:
         code, _, stderr = run("balance", photos, "--pp3", "--preview", "--overwrite")
     assert code == 1
     assert f"{long}.c5.jpg: cannot be written" in stderr
-    assert f"c5: {long}: --pp3 needs the camera's matrices" in stderr
+    assert f"c5: {long}: this needs the camera's matrices, and none are known (--pp3)" in stderr
     assert f"c5: {photos / 'a.dng.pp3'}: " in stderr
     assert f"c5: {photos / 'b.dng.pp3'}: " in stderr
     for path in others:
@@ -474,17 +789,19 @@ def test_outputs_of_the_set_are_looked_at_before_the_work(tmp_path: Path, monkey
     photos = [save(tmp_path / f"{i}.npy", i) for i in range(3)]
     out = tmp_path / "out"
     (out / "balance.csv").mkdir(parents=True)
-    assert "exists already" in run("balance", *photos, "--csv", "--preview", "--out", out)[2]
-    assert list(out.iterdir()) == [out / "balance.csv"]
-    # What fails there later is one failure among others.
+    # What fails there is one failure among others.
     missing = tmp_path / "missing.npy"
     code, _, stderr = run("balance", *photos, missing, "--csv", "--sheet", "--json", "--out", out, "--overwrite")
     assert code == 1
     assert f"c5: {out / 'balance.csv'}: is no file" in stderr
     assert f"c5: {missing}: " in stderr
     assert len((out / "balance.jsonl").read_text().splitlines()) == 3
+    # What exists stays, and nothing is read for it.
     monkeypatch.setattr("c5.io.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
-    assert "sheet.jpg: exists already" in run("balance", *photos, "--sheet", "--out", out)[2]
+    with untouched(out):
+        code, stdout, stderr = run("balance", *photos, "--sheet", "--json", "--out", out)
+    assert (code, stdout) == (0, "")
+    assert stderr == "0 written, 2 already there, 0 uncertain, 0 failed; --overwrite replaces what is there\n"
 
 
 def test_many_photographs_make_several_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,15 +848,6 @@ def test_more_photographs_would_help(tmp_path: Path) -> None:
     said = run("balance", path, "--catalog", catalog, "--camera", "Holga")[2]
     assert "roll of 1 vivid photographs: a.npy; more would help" in said
     assert "no catalogue there; make one" in run("balance", path, "--catalog", tmp_path / "none.db")[2]
-
-
-def test_a_model_with_few_places_takes_few_of_the_set() -> None:
-    model = Model(ModelFile("few", "separate", Grid(), 4, {"query": b"never run"}))
-    shot = make_balance(as_illuminant([1, 1, 1])).shot
-    own = [_Seen.of(shot, np.zeros((2, 64, 64), np.float32))] * 9
-    profile = _Rolls(model, None, None, Order.VIVID, 20, read_photograph).profile("A", own, [])
-    assert profile is not None
-    assert profile.n_images == 3
 
 
 def test_what_is_printed_is_one_thing(tmp_path: Path) -> None:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
 import numpy as np
 import pytest
+import typer
 from laws import textured
 from PIL import Image
+from typer.testing import CliRunner
 
+from c5 import errors
 from c5.classical import METHODS
+from c5.cli.app import PANELS, app
+from c5.cli.console import FLAGS
 from c5.io.raw import read_photograph
+
+PACKAGE = Path(errors.__file__).parent
 
 
 def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -33,8 +44,81 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_help_and_version() -> None:
-    assert "estimate" in c5("--help").stdout
+def commands() -> dict[str, Any]:
+    """Every command by what is typed for it, those of groups included."""
+    root = typer.main.get_command(app)
+    found = {}
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", {"": command})
+        found.update({f"{name} {part}".strip(): each for part, each in below.items()})
+    return found
+
+
+def test_help_stands_in_three_groups_balance_first() -> None:
+    shown = c5("--help").stdout
+    names = re.findall(r"^│ (\w+) ", shown, re.MULTILINE)
+    assert names == [name for panel in PANELS.values() for name in panel]
+    assert names[:2] == ["balance", "catalog"]
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+    assert "--install-completion" in shown
+
+
+def test_no_help_names_the_type_of_a_flag() -> None:
+    for name in ("", "catalog", "data", *commands()):
+        done = CliRunner().invoke(app, [*name.split(), "--help"])
+        assert done.exit_code == 0, name
+        assert "bool" not in done.stdout, name
+
+
+def test_out_and_overwrite_are_alike_everywhere() -> None:
+    writing = {name: each for name, each in commands().items() if any("--out" in option.opts for option in each.params)}
+    assert {"balance", "demo", "calibrate", "explain", "convert", "train", "augment", "report"} < writing.keys()
+    for name, command in writing.items():
+        options = {option.opts[0]: option for option in command.params}
+        assert options["--out"].opts == ["--out", "-o"], name
+        assert ("--overwrite" in options) == (name != "evaluate"), name  # which goes on where it was
+
+
+def test_completion_offers_commands_and_options() -> None:
+    completion = {"_C5_COMPLETE": "complete_bash", "COMP_WORDS": "c5 cat", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['c5']; from c5.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | completion, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["catalog"]
+
+
+def raised_texts(path: Path) -> list[str]:
+    """The constant texts inside the raise statements of a module."""
+    raised = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)]
+    inside = (part for node in raised for part in ast.walk(node))
+    return [part.value for part in inside if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+def test_errors_of_the_library_name_no_flags_and_no_commands() -> None:
+    names = "|".join(name for panel in PANELS.values() for name in panel)
+    commands_and_flags = re.compile(rf"(?<!pip install )--[a-z]|\bc5 ({names})")
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name != "cli":
+            for text in raised_texts(path):
+                assert not commands_and_flags.search(text), (path, text)
+
+
+def test_every_remedy_that_is_translated_is_one_the_library_gives() -> None:
+    library = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
+    for remedy in FLAGS:
+        assert remedy in library
+
+
+def test_nothing_that_a_terminal_would_obey_is_printed(tmp_path: Path) -> None:
+    done = c5("estimate", tmp_path / "\x1b[31mred\x1b]0;title\x07.png")
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[31mred" in done.stderr
+
+
+def test_version() -> None:
     assert c5("--version").stdout.startswith("c5-awb ")
     assert c5().returncode == 2
 
@@ -128,7 +212,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "JPEG": (["estimate", folder / "a.jpg"], "--assume-srgb"),
         "cut short": (["estimate", folder / "cut.png"], "damaged"),
         "unknown method": (["estimate", good, "--method", "magic"], "gray-world"),
-        "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "--method needs no model"),
+        "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "leave out --roll"),
         "unknown model": (["estimate", good, "--model", "magic"], "there are default"),
         "foreign model": (["estimate", good, "--model", folder / "a.jpg"], "not a C5 model"),
         "bad profile": (["estimate", good, "--profile", folder / "bad.c5profile"], "c5 calibrate"),
@@ -141,6 +225,11 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
         "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),
+        "method and model": (["estimate", good, "--method", "default", "--model", "default"], "say the same twice"),
+        "no module": (["estimate", good, "--method", "no_such:Thing"], "No module named 'no_such'"),
+        "exists": (["calibrate", folder, "-o", good], "--overwrite"),
+        "exists too": (["explain", good, "-o", good], "--overwrite"),
+        "exists as well": (["convert", folder / "a.jpg", "-o", good], "--overwrite"),
         "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
     }
 
@@ -172,18 +261,22 @@ def test_names_with_brackets_and_spaces(demo: Path, tmp_path: Path) -> None:
 def test_explain_takes_any_shape(tmp_path: Path) -> None:
     for shape in ((160, 400), (20, 4000), (1000, 1)):
         np.save(tmp_path / "a.npy", textured(1, *shape))
-        done = c5("explain", tmp_path / "a.npy", "-o", tmp_path / "out.png")
+        done = c5("explain", tmp_path / "a.npy", "-o", tmp_path / "out.png", "--overwrite")
         assert done.returncode == 0, done.stderr
 
 
 def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
-    for seed, count in ((1, 4), (2, 2)):
-        assert c5("demo", "--out", tmp_path, "--seed", seed, "--count", count, "--method", "pca").returncode == 0
+    for seed, count, overwrite in ((1, 4, []), (2, 2, ["--overwrite"])):
+        arguments = ["demo", "-o", tmp_path, "--seed", seed, "--count", count, "--method", "pca"]
+        assert c5(*arguments, *overwrite).returncode == 0
+    refused = c5(*arguments)
+    assert refused.returncode == 1
+    assert "--overwrite" in refused.stderr
     assert len(list((tmp_path / "roll").glob("*.dng"))) == 2
     # Photographs of a camera that is not a virtual one are somebody's own.
     (tmp_path / "roll" / "mine.png").write_bytes(b"mine")
     (tmp_path / "roll" / "manifest.csv").write_text("path,camera,r,g,b\nmine.png,D5,1,1,1\n")
-    assert c5("demo", "--out", tmp_path, "--count", 1, "--method", "pca").returncode == 0
+    assert c5("demo", "-o", tmp_path, "--count", 1, "--method", "pca", "--overwrite").returncode == 0
     assert (tmp_path / "roll" / "mine.png").read_bytes() == b"mine"
 
 
@@ -207,7 +300,19 @@ def test_srgb_is_linearised_when_asked(tmp_path: Path) -> None:
 def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data = test_data / "data" / "ffcc_sample"
-    command = [sys.executable, "-m", "c5.cli", "train", str(data), "-o", str(tmp_path / "run"), "--epochs", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "c5.cli",
+        "train",
+        str(data),
+        "-o",
+        str(tmp_path / "run"),
+        "--epochs",
+        "2",
+        "--recipe",
+        "plain",
+    ]
     command += ["--hold-out", "NikonD5200", "--tensorboard"]
     started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 200
@@ -217,10 +322,11 @@ def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, m
     _, said = started.communicate(timeout=60)
     assert started.returncode == 130
     assert "--resume" in said
-    assert len(list((tmp_path / "cache").rglob("*.npz"))) == 100
+    assert list((tmp_path / "cache").rglob("*.c5set"))
     again = c5("train", data, "-o", tmp_path / "run")
     assert again.returncode == 1
     assert "--resume" in again.stderr
+    assert "--overwrite" in again.stderr
     resumed = c5("train", "--resume", tmp_path / "run")
     assert resumed.returncode == 0, resumed.stderr
     assert "held-out cameras mean" in resumed.stderr

@@ -11,7 +11,7 @@ from hypothesis import given
 from laws import seeds, textured
 
 import c5
-from c5 import ImageError, LinearImage, ParameterError, Profile, ProfileError, angular_error
+from c5 import Grid, ImageError, LinearImage, ParameterError, Profile, ProfileError, angular_error, histogram
 from c5.classical import gray_world
 from c5.datasets import read_samples
 from c5.demo import Photo, VirtualCamera, render_roll
@@ -130,7 +130,7 @@ def test_unusable_images_are_errors(model: Model) -> None:
         with pytest.raises(ImageError):
             model.estimate(bad)
     with pytest.raises(ParameterError):
-        model.estimate_histogram(np.zeros((3, 64, 64), np.float32))
+        model.estimate_histogram(histogram(np.full((9, 9, 3), 0.5), Grid()))
 
 
 def test_threads_do_not_change_the_answer(roll: list[Photo]) -> None:
@@ -163,3 +163,15 @@ def test_real_images(model: Model, test_data: Path) -> None:
         errors += [float(angular_error(model.estimate(s.read(), profile).illuminant, s.illuminant)) for s in own]
     assert len(errors) == 100
     assert np.mean(errors) < 2.0
+
+
+def test_pooled_profiles_are_the_profile_of_all_their_images(model: Model, roll: list[Photo]) -> None:
+    images = [photo.image for photo in roll]
+    whole = model.calibrate(images)
+    parts = model.pool([model.calibrate(images[:2]), model.calibrate([]), model.calibrate(images[2:])])
+    assert parts.n_images == whole.n_images == len(images)
+    for one, other in zip(whole.features, parts.features, strict=True):
+        np.testing.assert_array_equal(one, other)
+    nothing = model.pool([])
+    assert nothing.n_images == 0
+    np.testing.assert_array_equal(model.estimate(images[0], nothing).illuminant, model.estimate(images[0]).illuminant)

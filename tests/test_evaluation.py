@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,12 @@ from typer.testing import CliRunner
 
 from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
 from c5.augmentation import Augmentation
-from c5.cli import app
+from c5.cli.app import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
+from c5.datasets.features import Feature, HistogramFeature
+from c5.datasets.prepared import load_feature
+from c5.datasets.torus import TorusFeature, wrapped_histograms
 from c5.evaluation import report
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
@@ -37,15 +40,14 @@ from c5.evaluation.protocols import (
 )
 from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
-from c5.evaluation.run import evaluate
-from c5.histograms import MOST_VIVID, vividness
+from c5.evaluation.run import Done, evaluate
 from c5.metrics import summarize
 from c5.model import Model
-from c5.rolls import Selection, select_rolls
-from c5.training.config import NetworkConfig, TrainConfig
-from c5.training.extra import Extra
-from c5.training.ffcc import wrapped_histograms
-from c5.training.methods import ABLATIONS, C5, FfccMethod, add_extra, configurations, make_methods
+from c5.rolls import MOST_VIVID, Selection, select_rolls
+from c5.training.config import NetworkConfig, RealTraining
+from c5.training.ffcc import FfccConfig
+from c5.training.making import Making
+from c5.training.methods import ABLATIONS, C5, add_made, configurations, make_methods
 
 CAMERAS = {
     "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
@@ -225,7 +227,7 @@ def test_vividness_is_of_the_scene_and_not_of_the_light() -> None:
     colorful = np.asarray(textured(2, 40, 60))
     gains = np.exp(np.array([8, 0, -5]) * grid.step) * 0.3
     images = [gray, colorful, colorful * 0.5, colorful * gains]
-    values = vividness(np.stack([histogram(LinearImage(np.minimum(i, 1)), grid) for i in images]), grid)
+    values = [float(histogram(LinearImage(np.minimum(i, 1)), grid).vividness) for i in images]
     assert values[0] < 0.2 < values[1]
     np.testing.assert_allclose(values[2:], values[1], rtol=1e-3)
 
@@ -363,6 +365,7 @@ class Fragile:
     name: str = "fragile"
     learns: bool = True
     device: str = "CPU"
+    features: Sequence[Feature[Any]] = ()
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -381,18 +384,21 @@ class Fragile:
         }
 
 
-def drain(steps: Iterable[Any]) -> list[Any]:
-    return list(steps)
+def run(protocol: Protocol, samples: Sequence[Sample], methods: Sequence[Method], folder: Path) -> list[Done]:
+    """Evaluate, and give what was reported."""
+    done: list[Done] = []
+    evaluate(protocol, samples, methods, folder, report=done.append)
+    return done
 
 
 def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
-    drain(evaluate(protocol, taken, [Fragile(0)], tmp_path / "whole"))
+    run(protocol, taken, [Fragile(0)], tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        drain(evaluate(protocol, taken, [Fragile(4)], tmp_path / "parts"))
+        run(protocol, taken, [Fragile(4)], tmp_path / "parts")
     assert not (tmp_path / "parts" / "results.json").exists()
     second = Fragile(0)
-    done = drain(evaluate(protocol, taken, [second], tmp_path / "parts"))
+    done = run(protocol, taken, [second], tmp_path / "parts")
     assert len(second.asked) == 7 - 3
     assert [each.kept for each in done] == [True] * 3 + [False] * 4
     assert [each.number for each in done] == list(range(1, 8))
@@ -403,19 +409,19 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     repainted = [replace(taken[0], pixels=NoPixels(Path("other"))), *taken[1:]]
     for data in (relabelled, repainted, taken[:-1]):
         with pytest.raises(DataError, match="on other data; choose another folder"):
-            drain(evaluate(protocol, data, [Fragile(0)], tmp_path / "parts"))
+            run(protocol, data, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(DataError, match="choose another folder"):
-        drain(evaluate(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts"))
+        run(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts")
     # Without the table, the folds that were run on other data are run again.
     (tmp_path / "parts" / "results.json").unlink()
     third = Fragile(0)
-    drain(evaluate(protocol, relabelled, [third], tmp_path / "parts"))
+    run(protocol, relabelled, [third], tmp_path / "parts")
     assert len(third.asked) == 7
     next((tmp_path / "parts").rglob("folds/*/*.json")).write_text("{")
     with pytest.raises(DataError, match="remove it"):
-        drain(evaluate(protocol, relabelled, [Fragile(0)], tmp_path / "parts"))
+        run(protocol, relabelled, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(ParameterError, match="two methods are called 'fragile'"):
-        drain(evaluate(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new"))
+        run(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new")
 
 
 @pytest.fixture
@@ -435,7 +441,7 @@ def rendered(tmp_path: Path) -> list[Sample]:
 def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -> None:
     rolls = Rolls((1, 3), (Selection.RANDOM, Selection.OTHER_CAMERA), repeats=2)
     methods: list[Method] = [Classical("gray-world"), Trained(load_model(), rolls)]
-    done = drain(evaluate(PROTOCOLS["cross-sensor"], rendered, methods, tmp_path / "out"))
+    done = run(PROTOCOLS["cross-sensor"], rendered, methods, tmp_path / "out")
     assert {name: values.shape for name, values in done[2].errors.items()} == {
         "m = 1": (1, 4),
         "m = 3": (2, 4),
@@ -449,7 +455,7 @@ def test_strips_tell_methods_apart() -> None:
     """The same graphs with and without them give other lights."""
     model = load_model()
     without = Model(replace(model.file, grid=model.grid.without_strips))
-    assert without.identity == model.identity
+    assert without.identity != model.identity
     assert Trained(without, Rolls()).settings != Trained(model, Rolls()).settings
 
 
@@ -457,7 +463,7 @@ def test_a_model_is_not_tested_on_cameras_it_was_trained_on(rendered: list[Sampl
     seen = [replace(sample, camera="Canon5D") if sample.camera == "A" else sample for sample in rendered]
     methods = [Trained(load_model(), Rolls(repeats=1))]
     with pytest.raises(ParameterError, match="was trained on Canon5D"):
-        drain(evaluate(PROTOCOLS["cross-sensor"], seen, methods, tmp_path))
+        run(PROTOCOLS["cross-sensor"], seen, methods, tmp_path)
 
 
 def test_rolls_are_checked() -> None:
@@ -486,7 +492,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     arguments = ["evaluate", str(write_manifest(tmp_path / "data")), "-o", str(out), "--protocol", "cross-sensor"]
     arguments += ["--method", "gray-world", "--method", "ffcc+sampling", "--method", "c5:no-gradient", "--made", "7"]
     arguments += ["--epochs", "1", "--m", "1", "--m", "3", "--selection", "vivid", "--repeats", "2", "--seeds", "2"]
-    done = CliRunner().invoke(app, [*arguments, "--plots"])
+    done = CliRunner().invoke(app, [*arguments, "--plots", str(out)])
     assert done.exit_code == 0, done.output
     assert "| c5:no-gradient, m = 3, vivid |" in done.stdout
     results = Results.load(out / "results.json")
@@ -520,15 +526,15 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ("arguments", "message"),
     [
         (["--protocol", "magic", "--method", "c5"], "no protocol is called 'magic'; there are leave-one-dataset-out"),
-        (["--protocol", "cross-sensor", "--method", "magic"], "no method is called 'magic'; there are gray-world"),
+        (["--protocol", "cross-sensor", "--method", "magic"], "no estimator is called 'magic'; there are gray-world"),
         (["--protocol", "cross-sensor", "--method", "c5:magic"], "no configuration of C5 is called 'magic'"),
         (["--protocol", "cross-sensor", "--method", "c5+magic"], "no augmentation is called 'magic'; there are paper"),
-        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: give --m 9"),
+        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: test it with that m alone"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--only", "Alp"], "no dataset or camera is called 'Alp'"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
         (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
         (["--protocol", "leave-one-dataset-out", "--method", "gray-world"], "nothing is left to train on"),
-        (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "--matrices FILE"),
+        (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "matrices=read_matrices"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -544,7 +550,7 @@ def test_what_is_made_on_the_fly_comes_from_the_training_side(tmp_path: Path) ->
     samples = read_samples(write_manifest(tmp_path / "data"))
     for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
         task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
-        made = [s for s in add_extra(task, Extra(Augmentation.CLUSTERING, 20)) if s.made]
+        made = [s for s in add_made(task, Making(Augmentation.CLUSTERING, 20), ()) if s.made]
         assert len(made) == 20
         assert all(sample.sources <= fold.train and not sample.cameras & fold.unseen for sample in made)
 
@@ -553,28 +559,32 @@ def test_each_fold_trains_on_its_own_made_images(tmp_path: Path, monkeypatch: py
     """Made images are called alike in every fold; their histograms must not be."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     samples = read_samples(write_manifest(tmp_path / "data"))
-    extra = Extra(Augmentation.SAMPLING, 8)
-    config = replace(TrainConfig(), crops=0)
-    c5, ffcc = C5("c5+sampling", config, Rolls(), extra=extra), FfccMethod("ffcc+sampling", extra=extra)
+    making = Making(Augmentation.SAMPLING, 8)
+    torus = FfccConfig().torus
+    wanted = (HistogramFeature(Grid()), TorusFeature(torus))
     for fold in make_folds(PROTOCOLS["cross-sensor"], samples):
         task = Task(fold, training_side(fold, samples), test_side(fold, samples), samples, tmp_path, "", lambda i, _: i)
-        images = add_extra(task, extra)
-        expected = [histogram(sample.read(), config.network.grid) for sample in images]
-        np.testing.assert_allclose(c5._load(images, task, training=True).histograms, expected, atol=1e-6)
-        wrapped = [wrapped_histograms(sample.read()) for sample in images]
-        np.testing.assert_allclose(ffcc._load(images, task), wrapped, atol=1e-6)
+        images = add_made(task, making, wanted)
+        assert sum(sample.made for sample in images) == 8
+        for sample in images:
+            image = sample.read()
+            found = load_feature(sample, wanted[0]).stack[0]
+            np.testing.assert_allclose(found, histogram(image, Grid()).stack, rtol=2e-3, atol=1e-6)
+            wrapped = load_feature(sample, wanted[1])
+            np.testing.assert_allclose(wrapped, wrapped_histograms(image, torus), rtol=2e-3, atol=1e-6)
 
 
 def test_other_labels_are_another_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     samples = read_samples(write_manifest(tmp_path / "data"))
-    tiny = TrainConfig(NetworkConfig(bins=16, widths=(4, 8), n_images=3), epochs=1, shift=0, crops=0)
+    network = NetworkConfig(Grid(16), widths=(4, 8), n_images=3)
+    tiny = RealTraining(networks=(network,), epochs=1, shift_bins=0, crops=0)
     method = C5("c5", tiny, Rolls((3,), repeats=1))
     protocol = split_by_name(["Alpha"], ["Beta"])
-    drain(evaluate(protocol, samples, [method], tmp_path / "out"))
+    run(protocol, samples, [method], tmp_path / "out")
     (tmp_path / "out" / "results.json").unlink()
     swapped = [replace(sample, illuminant=sample.illuminant[::-1].copy()) for sample in samples]
-    drain(evaluate(protocol, swapped, [method], tmp_path / "out"))
+    run(protocol, swapped, [method], tmp_path / "out")
     assert len(list((tmp_path / "out").rglob("model.c5"))) == 2
 
 
@@ -587,11 +597,11 @@ def test_a_camera_is_the_same_under_all_its_names() -> None:
 
 def test_named_configurations_are_the_papers_ablations() -> None:
     known = configurations()
-    assert {known[f"bins-{n}"].network.bins for n in (16, 32, 128)} == {16, 32, 128}
+    assert {known[f"bins-{n}"].grid.bins for n in (16, 32, 128)} == {16, 32, 128}
     assert known["smoothness-0"].smooth_filters == known["smoothness-0"].smooth_bias == 0
-    assert known["constant-batch"].batch_sizes == (16,)
-    assert not known["no-gradient"].network.gradient
-    assert not known["no-uv"].network.coordinates
-    assert known["gain"].network.gain
+    assert known["constant-batch"] == RealTraining(batch_sizes=(16,))
+    assert not known["no-gradient"].networks[0].gradient
+    assert not known["no-uv"].networks[0].coordinates
+    assert known["gain"].networks[0].gain
     names = [method.name for method in make_methods("c5:ablations", Rolls())]
-    assert names == ["c5", *(f"c5:{name}" for name in ABLATIONS)]
+    assert names == ["c5:plain", *(f"c5:{name}" for name in ABLATIONS)]

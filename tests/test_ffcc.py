@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from numpy.typing import NDArray
 
-from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.color import Float32s, Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.datasets import read_samples
+from c5.datasets.torus import wrapped_histograms as count_wrapped
 from c5.errors import ImageError, ParameterError
 from c5.image import LinearImage
 from c5.training.ffcc import (
@@ -28,12 +29,17 @@ from c5.training.ffcc import (
     _whitening,
     train_ffcc,
     von_mises_loss,
-    wrapped_histograms,
 )
 
 SMALL = FfccConfig(bins=16, step=1 / 8, warm_up=8, iterations=12)
 TURN = DEFAULT.bins * DEFAULT.step
 coordinates = st.floats(-3, 3)
+
+
+def wrapped_histograms(image: LinearImage, config: FfccConfig = DEFAULT) -> Float32s:
+    return count_wrapped(image, config.torus)
+
+
 bins = st.integers(-20, 20)
 
 

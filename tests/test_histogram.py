@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
+from numpy.typing import ArrayLike
 
-from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histogram, read_image
-from c5.color import rgb_to_uv
-from c5.histograms import _erode
+from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histograms, read_image
+from c5 import histogram as count
+from c5.color import Float32s, rgb_to_uv
+from c5.fingerprints import margin, probe
+from c5.histograms import PROBE_SEEDS, Histograms, _erode
 
 BINS = [16, 32, 64, 128]
+
+
+def histogram(image: ArrayLike | LinearImage, grid: Grid = Grid()) -> Float32s:
+    """The stack of an image's histograms."""
+    return count(image, grid).stack
 
 
 def centroid_uv(masses: np.ndarray, grid: Grid) -> np.ndarray:
@@ -207,10 +215,10 @@ def test_erosion_looks_at_all_neighbours() -> None:
 @given(seed=seeds, right=st.integers(-2, 2), up=st.integers(-2, 2))
 def test_any_power_of_brightness_moves_with_gains(seed: int, right: int, up: int) -> None:
     for power in (0, 3):
-        grid = Grid(32, powers=(power,))
+        grid = Grid(32, powers=(power, 1))
         image = patches(seed)
         counted = histogram(image, grid)
-        np.testing.assert_array_equal(counted[1], histogram(image, Grid(32))[1])  # gradients are as they were
+        np.testing.assert_array_equal(counted[1:], histogram(image, Grid(32)))  # the others are as they were
         gains = np.exp([-right * grid.step, 0, -up * grid.step])
         moved = histogram((image * (gains / gains.max())).astype(np.float32), grid)
         np.testing.assert_allclose(moved, np.roll(counted, (up, right), axis=(1, 2)), atol=2e-3)
@@ -221,8 +229,8 @@ def test_several_powers_are_several_histograms() -> None:
     several = histogram(image, Grid(32, powers=(3, 0, 1)))
     assert several.shape == (4, 32, 32)
     for index, power in enumerate((3, 0, 1)):
-        alone = histogram(image, Grid(32, powers=(power,)))
-        np.testing.assert_array_equal(several[[index, 3]], alone)
+        alone = histogram(image, Grid(32, powers=tuple(dict.fromkeys([power, 1]))))
+        np.testing.assert_array_equal(several[[index, 3]], alone[[0, -1]])
 
 
 def test_power_3_sees_the_brightest_and_power_0_sees_all() -> None:
@@ -232,7 +240,7 @@ def test_power_3_sees_the_brightest_and_power_0_sees_all() -> None:
     dark = rgb_to_uv([0.02, 0.04, 0.02])
     bright = rgb_to_uv([0.8, 0.4, 0.4])
     for power, expected in ((0, 0.75 * dark + 0.25 * bright), (3, bright)):
-        grid = Grid(64, powers=(power,))
+        grid = Grid(64, powers=(power, 1))
         np.testing.assert_allclose(
             centroid_uv(histogram(image, grid)[0].astype(np.float64) ** 2, grid), expected, atol=1e-3
         )
@@ -243,7 +251,9 @@ def test_bad_power(power: int) -> None:
     with pytest.raises(ParameterError, match="whole numbers from 0 to 4"):
         Grid(powers=(power,))
     with pytest.raises(ParameterError, match="published geometry"):
-        Grid(geometry=Geometry.PUBLISHED, powers=(0,))
+        Grid(geometry=Geometry.PUBLISHED, powers=(0, 1))
+    with pytest.raises(ParameterError, match="contain 1"):
+        Grid(powers=(3,))
     for powers in ((), (3, 1, 3)):
         with pytest.raises(ParameterError, match="each once"):
             Grid(powers=powers)
@@ -256,7 +266,7 @@ def in_strips(seed: int) -> np.ndarray:
     return image
 
 
-@pytest.mark.parametrize("powers", [(1,), (3, 0)])
+@pytest.mark.parametrize("powers", [(1,), (3, 0, 1)])
 @given(seed=seeds)
 def test_strips_weigh_alike(powers: tuple[int, ...], seed: int) -> None:
     """However bright each is; and the first histograms are what they are without strips."""
@@ -289,8 +299,8 @@ def test_a_strip_weighs_by_how_many_of_its_pixels_count() -> None:
     halves[4:, :, 0] = 0.8
     halves[4:, 2:] = 0  # a quarter of the lower half counts
     dim, bright = rgb_to_uv([0.2, 0.2, 0.2]), rgb_to_uv([0.8, 0.2, 0.2])
-    grid = Grid(64, powers=(3,), strips=2)
-    found = centroid_uv(histogram(halves, grid)[2].astype(np.float64) ** 2, grid)
+    grid = Grid(64, powers=(3, 1), strips=2)
+    found = centroid_uv(histogram(halves, grid)[3].astype(np.float64) ** 2, grid)
     np.testing.assert_allclose(found, (4 * dim + bright) / 5, atol=1e-3)
 
 
@@ -304,7 +314,7 @@ def test_fewer_rows_than_strips(rows: int) -> None:
 @pytest.mark.parametrize("strips", [1, 4])
 def test_darkness_is_not_emptiness(power: int, strips: int) -> None:
     """Floats that were scaled by far too much keep their colors, so long as they are numbers at all."""
-    grid = Grid(32, powers=(power,), strips=strips)
+    grid = Grid(32, powers=tuple(dict.fromkeys([power, 1])), strips=strips)
     bright, dark = (histogram((in_strips(2) * scale).astype(np.float32), grid) for scale in (1, 1e-8))
     np.testing.assert_allclose(dark, bright, atol=2e-3)
 
@@ -315,3 +325,66 @@ def test_bad_strips() -> None:
             Grid(strips=strips)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="no strips"):
         Grid(geometry=Geometry.PUBLISHED, strips=4)
+
+
+@given(seed=seeds)
+def test_histograms_have_named_parts(seed: int) -> None:
+    image = textured(seed)
+    grid = Grid(32, powers=(3, 0, 1), strips=2)
+    found = count(image, grid)
+    np.testing.assert_array_equal(found.seen, count(image, grid.without_strips).stack)
+    np.testing.assert_array_equal(found.without_strips.stack, found.seen)
+    assert found.searched.shape == found.seen.shape
+    assert not np.array_equal(found.searched, found.seen)
+    np.testing.assert_array_equal(found.by_brightness, count(image, Grid(32)).by_brightness)
+    plain = count(image, Grid(32))
+    np.testing.assert_array_equal(plain.searched, plain.seen)
+
+
+@given(seed=seeds)
+def test_vividness_is_the_same_for_every_model(seed: int) -> None:
+    image = textured(seed)
+    expected = count(image, Grid()).vividness
+    for grid in (Grid(powers=(3, 1), strips=4), Grid(powers=(0, 1)), Grid(powers=(1, 4))):
+        assert count(image, grid).vividness == expected
+
+
+@given(seed=seeds)
+def test_packed_histograms_come_back_exactly(seed: int) -> None:
+    grid = Grid(32, powers=(3, 1), strips=3)
+    found = count(textured(seed), grid)
+    again = Histograms.unpack(grid, found.pack())
+    assert again.grid == grid
+    np.testing.assert_array_equal(again.stack, found.stack)
+    for wrong in (Grid(32), Grid(64, powers=(3, 1), strips=3)):
+        with pytest.raises(ValueError, match="bytes of histograms"):
+            Histograms.unpack(wrong, found.pack())
+
+
+def test_keys_tell_grids_apart_and_are_the_same_on_every_machine() -> None:
+    grids = [
+        Grid(),
+        Grid(32),
+        Grid(limit=3),
+        Grid(powers=(3, 1)),
+        Grid(powers=(1, 3)),
+        Grid(strips=2),
+        Grid.published(),
+    ]
+    assert len({grid.key for grid in grids}) == len(grids)
+    assert all(Grid.from_json(grid.to_json()) == grid for grid in grids)
+    for geometry, seed in PROBE_SEEDS.items():  # no number is so near to a rounding edge that machines could differ
+        grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid.published()
+        assert margin(count(probe(seed), grid).stack) > 1e-4
+
+
+@pytest.mark.parametrize("part", ["FLOOR", "_gradient", "_erode"])
+def test_a_change_of_the_counting_changes_the_key(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Grid().key
+    changed = {"FLOOR": np.float32(0.01), "_gradient": lambda planes, stride: planes, "_erode": lambda flags: flags}
+    monkeypatch.setattr(f"c5.histograms.{part}", changed[part])
+    histograms._counting_key.cache_clear()
+    assert Grid().key != before
+    monkeypatch.undo()
+    histograms._counting_key.cache_clear()
+    assert Grid().key == before

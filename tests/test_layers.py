@@ -13,13 +13,15 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "parallel"},
+    {"color", "parallel", "plugins"},
     {"colorimetry"},
     {"image"},
-    {"histograms", "classical", "metrics"},
+    {"fingerprints", "classical", "metrics"},
+    {"histograms"},
     {"io", "rolls"},
     {"ccc", "model_file", "demo", "datasets"},
     {"model"},
+    {"estimators"},
     {"photos"},
     {"augmentation"},
     {"evaluation"},

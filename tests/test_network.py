@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,42 +13,62 @@ import torch
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate
 from c5.color import rgb_to_uv
-from c5.histograms import Geometry, histogram
+from c5.histograms import Histograms, histogram
 from c5.model import Model, load_model
 from c5.training.ccc import Located, Locator
-from c5.training.config import NetworkConfig, Recipe, RollKind, TrainConfig, join_grids
+from c5.training.config import (
+    NetworkConfig,
+    RealTraining,
+    Recipe,
+    RollKind,
+    VirtualTraining,
+    configure,
+    paper_training,
+    train_config_from_json,
+)
 from c5.training.export import ExportError, check_export, export_model
-from c5.training.loop import estimate
+from c5.training.loop import Evaluator
 from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
 from c5.training.network import Emitted, Network, ProfileNetwork, TeamNetwork, Upsample, build_network
-from c5.training.samples import Samples
 
-SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
+SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
+
+
+def on(config: NetworkConfig, **grid: Any) -> NetworkConfig:
+    """The same network on another grid."""
+    return replace(config, grid=replace(config.grid, **grid))
+
 
 OPTIONS = [
     SMALL,
-    replace(SMALL, bins=32),
-    replace(SMALL, bins=64, widths=(4, 4, 8, 8)),
-    replace(SMALL, bins=128, widths=(2, 4, 4, 4)),
+    on(SMALL, bins=32),
+    replace(SMALL, grid=Grid(64), widths=(4, 4, 8, 8)),
+    replace(SMALL, grid=Grid(128), widths=(2, 4, 4, 4)),
     replace(SMALL, gain=True),
     replace(SMALL, gradient=False),
     replace(SMALL, coordinates=False),
     replace(SMALL, widths=(6, 10, 12)),
     replace(SMALL, n_images=2),
-    replace(SMALL, power=3, one_decoder=True, gradient=False),
+    replace(on(SMALL, powers=(3, 1)), power=3, one_decoder=True, gradient=False),
+    replace(on(SMALL, powers=(1, 3, 0)), power=0),
     replace(SMALL, one_decoder=True, gain=True),
-    replace(SMALL, strips=3),
+    on(SMALL, strips=3),
     replace(SMALL, kind=RollKind.SEPARATE),
-    replace(SMALL, kind=RollKind.SEPARATE, strips=2),
-    replace(SMALL, kind=RollKind.SEPARATE, gain=True, geometry=Geometry.PUBLISHED),
+    replace(on(SMALL, strips=2), kind=RollKind.SEPARATE),
+    replace(SMALL, grid=Grid.published(16), kind=RollKind.SEPARATE, gain=True),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
 ]
 
 
-def some_histograms(bins: int, count: int, seed: int = 0, channels: int = 2) -> np.ndarray:
-    masses = np.random.default_rng(seed).random((count, channels, bins, bins)) ** 40
-    return np.asarray(np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)), dtype=np.float32)
+def some_histograms(grid: Grid, count: int, seed: int = 0) -> list[Histograms]:
+    masses = np.random.default_rng(seed).random((count, *grid.shape)) ** 40
+    stacks = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
+    return [Histograms(grid, stack) for stack in stacks]
+
+
+def seen(histograms: Sequence[Histograms]) -> torch.Tensor:
+    return torch.as_tensor(np.stack([one.seen for one in histograms]))
 
 
 def a_network(*team: NetworkConfig) -> Network:
@@ -54,88 +76,89 @@ def a_network(*team: NetworkConfig) -> Network:
     torch.manual_seed(1)
     network, config = build_network(*team), team[0]
     network.train()
-    batch = torch.as_tensor(some_histograms(config.bins, 3 * config.n_images, 0, network.grid.channels))
+    batch = seen(some_histograms(network.grid, 3 * config.n_images))
     batch = batch.unflatten(0, (3, config.n_images))  # type: ignore[no-untyped-call]
     for _ in range(3):
         network(batch[:, 0], batch[:, 1:], torch.ones(3))
     return network.eval()
 
 
+BRIGHT, ALL, STRIPS = on(SMALL, powers=(3, 1)), on(SMALL, powers=(1, 0, 3)), on(SMALL, powers=(3, 1), strips=4)
+
 TEAMS = [
     (SMALL, replace(SMALL, coordinates=False)),
-    (replace(SMALL, power=3, one_decoder=True), replace(SMALL, power=3, coordinates=False), replace(SMALL, power=1)),
-    (replace(SMALL, widths=(4, 6)), replace(SMALL, power=0, gradient=False), replace(SMALL, power=3)),
-    (replace(SMALL, power=3, strips=4), replace(SMALL, power=1, strips=4)),
+    (replace(BRIGHT, power=3, one_decoder=True), replace(BRIGHT, power=3, coordinates=False), BRIGHT),
+    (replace(ALL, widths=(4, 6)), replace(ALL, power=0, gradient=False), replace(ALL, power=3)),
+    (replace(STRIPS, power=3), STRIPS),
 ]
 
 
 @pytest.mark.parametrize("team", [*((config,) for config in OPTIONS), *TEAMS], ids=lambda team: repr(team)[15:71])
 def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: Path) -> None:
     network, config = a_network(*team), team[0]
-    grid = join_grids(team)
+    grid = config.grid
     model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
     assert model.grid == grid
-    histograms = some_histograms(config.bins, config.n_images, 5, grid.shape[0])
-    seen = torch.as_tensor(histograms[:, : grid.channels])
+    query, *roll = some_histograms(grid, config.n_images, 5)
     with torch.no_grad():
-        emitted = network(seen[:1], seen[None, 1:], torch.ones(1))
-        located = Locator(grid)(emitted, torch.as_tensor(histograms[:1]))
-    profile = model.calibrate_histograms(list(histograms[1:]))
-    filters, bias, gain = model.emit(histograms[0], profile)
+        emitted = network(seen([query]), seen(roll)[None], torch.ones(1))
+        located = Locator(grid)(emitted, torch.as_tensor(query.searched[None]))
+    profile = model.calibrate_histograms(roll)
+    filters, bias, gain = model.emit(query, profile)
     # Profiles are rounded to half precision, hence the tolerance.
     np.testing.assert_allclose(filters, emitted.filters[0], atol=0.01 * float(emitted.filters.abs().max()))
     np.testing.assert_allclose(bias, emitted.bias[0], atol=0.01 * float(emitted.bias.abs().max()))
     assert (gain is None) == (emitted.gain is None) == (not config.gain)
-    estimate = model.estimate_histogram(histograms[0], profile)
+    estimate = model.estimate_histogram(query, profile)
     assert angular_error(estimate.illuminant, located.illuminant[0].numpy()) < 0.02
     # The CCC step alone, without rounding: torch against NumPy.
     gain_map = None if emitted.gain is None else emitted.gain[0].numpy()
-    same = locate(histograms[0], emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map, grid)
+    same = locate(query, emitted.filters[0].numpy(), emitted.bias[0].numpy(), gain_map)
     assert angular_error(same.illuminant, located.illuminant[0].numpy()) < 1e-3
     np.testing.assert_allclose(same.heat_map, located.log_heat[0].exp().numpy(), atol=1e-5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("team", [(SMALL,), (replace(SMALL, strips=3),), TEAMS[3]], ids=["one", "strips", "team"])
+@pytest.mark.parametrize("team", [(SMALL,), (on(SMALL, strips=3),), TEAMS[3]], ids=["one", "strips", "team"])
 @pytest.mark.parametrize("additional", [0, 3])
 def test_evaluation_estimates_what_the_file_does(
     team: tuple[NetworkConfig, ...], additional: int, tmp_path: Path
 ) -> None:
     network = a_network(*team)
     model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
-    histograms = some_histograms(16, 6, 3, model.grid.shape[0])
-    samples = Samples(histograms[:, None], np.ones((6, 3)), np.full(6, "A"))
+    histograms = some_histograms(model.grid, 6, 3)
+    stacks = np.stack([one.stack for one in histograms]).astype(np.float16)
     rolls = np.stack([(np.arange(additional) + 1 + index) % 6 for index in range(6)]).astype(np.int64)
-    found = estimate(network, samples, rolls)
+    found = Evaluator(network, stacks).estimate(rolls)
     assert found.uncertainties is not None
     for index, roll in enumerate(rolls):
-        one = model.estimate_histogram(histograms[index], model.calibrate_histograms(list(histograms[roll])))
+        one = model.estimate_histogram(histograms[index], model.calibrate_histograms([histograms[i] for i in roll]))
         assert angular_error(one.illuminant, found.illuminants[index]) < 0.02
         assert one.uncertainty == pytest.approx(found.uncertainties[index], abs=0.02)
-    fewer = Samples(histograms[:, None, :1], samples.illuminants, samples.cameras)
-    with pytest.raises(ParameterError, match="samples need histograms of shape"):
-        estimate(network, fewer, rolls)
+    with pytest.raises(ParameterError, match="needs histograms of shape"):
+        Evaluator(network, stacks[:, :1])
 
 
 @pytest.mark.parametrize("gain", [False, True])
 @pytest.mark.parametrize("grid", [Grid(32), Grid.published(32)])
 def test_the_two_ccc_steps_agree(grid: Grid, gain: bool) -> None:
     rng = np.random.default_rng(0)
-    histograms = some_histograms(32, 4)
+    histograms = some_histograms(grid, 4)
     maps = rng.normal(0, 5, (4, 4, 32, 32)).astype(np.float32)
     filters, bias = torch.as_tensor(maps[:, :2]), torch.as_tensor(maps[:, 2])
     emitted = Emitted(filters, bias, torch.as_tensor(maps[:, 3]) if gain else None)
     locator = Locator(grid)
-    located = locator(emitted, torch.as_tensor(histograms))
+    located = locator(emitted, seen(histograms))
     uncertainty = locator.uncertainty(located)
     for index in range(4):
-        one = locate(histograms[index], maps[index, :2], maps[index, 2], maps[index, 3] if gain else None, grid)
+        one = locate(histograms[index], maps[index, :2], maps[index, 2], maps[index, 3] if gain else None)
         assert angular_error(one.illuminant, located.illuminant[index].numpy()) < 1e-3
         assert one.uncertainty == pytest.approx(uncertainty[index].item(), abs=0.01)
 
 
 def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -> None:
     """From pictures on; half-precision weights change next to nothing."""
-    config = NetworkConfig(bins=32, widths=(4, 8), gain=True, one_decoder=True, coordinates=False, power=3)
+    grid = Grid(32, powers=(3, 1))
+    config = NetworkConfig(grid, power=3, widths=(4, 8), gain=True, one_decoder=True, coordinates=False)
     network = a_network(config)
     path = tmp_path / "m.c5"
     export_model(network, path, name="m", training={})
@@ -143,11 +166,11 @@ def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -
     assert model.grid == config.grid
     rng = np.random.default_rng(2)
     pictures = (rng.uniform(0.02, 0.9, (4, 24, 36, 3)) * rng.uniform(0.3, 1, (4, 1, 1, 3))).astype(np.float32)
-    histograms = np.stack([histogram(picture, config.grid) for picture in pictures])
+    histograms = seen([histogram(picture, grid) for picture in pictures])
     found = model.estimate(pictures[0], model.calibrate(list(pictures[1:])))
     with torch.no_grad():
-        query, roll = torch.as_tensor(histograms[:1]), torch.as_tensor(histograms[None, 1:])
-        expected = Locator(config.grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
+        query, roll = histograms[:1], histograms[None, 1:]
+        expected = Locator(grid)(network(query, roll, torch.ones(1)), query).illuminant[0].numpy()
     assert angular_error(found.illuminant, expected) < 0.1  # of a heat map that spreads over 39 degrees
 
 
@@ -155,7 +178,7 @@ def test_a_model_that_sees_bright_pixels_is_the_same_in_a_file(tmp_path: Path) -
 def test_order_duplicates_and_size_of_the_roll(team: tuple[NetworkConfig, ...], tmp_path: Path) -> None:
     network = a_network(*team)
     model = Model(export_model(network, tmp_path / "m.c5", name="m", training={}))
-    query, *roll = some_histograms(16, 41, 0, network.grid.channels)
+    query, *roll = some_histograms(network.grid, 41)
     base = model.calibrate_histograms(roll)
     shuffled = [roll[i] for i in np.random.default_rng(3).permutation(40)]
     for other in (shuffled, roll + roll[:7], roll[::-1] + [roll[3]] * 90):
@@ -177,7 +200,7 @@ def test_order_duplicates_and_size_of_the_roll(team: tuple[NetworkConfig, ...], 
 def test_the_profile_never_sees_the_query(team: tuple[NetworkConfig, ...]) -> None:
     network = a_network(*team)
     assert isinstance(network, ProfileNetwork if len(team) == 1 else TeamNetwork)
-    histograms = torch.as_tensor(some_histograms(16, 5, 0, network.grid.channels))
+    histograms = seen(some_histograms(network.grid, 5))
     with torch.no_grad():
         together = network(histograms[:1], histograms[None, 1:], torch.ones(1))
         profile = [level.amax(dim=0, keepdim=True) for level in network.encode(histograms[1:])]
@@ -193,15 +216,16 @@ def test_the_heat_map_of_a_team_is_the_geometric_mean_of_its_members(team: tuple
     """Each of which emits what it would by itself, for the histograms that it looks at."""
     network = a_network(*team)
     assert isinstance(network, TeamNetwork)
-    histograms = torch.as_tensor(some_histograms(16, 5, 0, network.grid.channels))
+    histograms = seen(some_histograms(network.grid, 5))
     query, roll = histograms[:1], histograms[None, 1:]
     logs = []
     with torch.no_grad():
         heat = Locator(network.grid)(network(query, roll, torch.ones(1)), query).log_heat.exp()
         for config, member in zip(team, network.members, strict=True):
-            own = [network.grid.powers.index(config.power), -1]
-            emitted = member(query[:, own], roll[:, :, own], torch.ones(1))
-            logs.append(Locator(config.grid)(emitted, query[:, own]).log_heat)
+            looked_at = [config.grid.powers.index(config.power), *([-1] if config.gradient else [])]
+            ((emitted, own),) = member.lessons(query, roll, torch.ones(1))  # type: ignore[operator]
+            torch.testing.assert_close(own, query[:, looked_at], rtol=0, atol=0)
+            logs.append(Locator(config.grid)(emitted, own).log_heat)
     mean = torch.stack(logs).mean(dim=0).exp()
     torch.testing.assert_close(heat, mean / mean.sum())
     assert not torch.allclose(logs[0], logs[1], atol=0.1)
@@ -279,26 +303,55 @@ def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
 def test_configurations_survive_json_and_refuse_nonsense() -> None:
     for config in OPTIONS:
         assert NetworkConfig.from_json(config.to_json()) == config
-    for recipe in (*(recipe.make() for recipe in Recipe), TrainConfig.paper(7), TrainConfig(SMALL, TEAMS[2], shift=2)):
-        assert TrainConfig.from_json(recipe.to_json()) == recipe
+    own = (paper_training(7), RealTraining(networks=TEAMS[2], shift_bins=2), VirtualTraining(networks=TEAMS[3]))
+    for training in (*(recipe.make() for recipe in Recipe), *own):
+        assert train_config_from_json(training.to_json()) == training
     with pytest.raises(ParameterError, match="widths"):
-        NetworkConfig(bins=16, widths=(4, 4, 4, 4))
-    with pytest.raises(ParameterError, match="shift"):
-        TrainConfig(SMALL, shift=8)
+        NetworkConfig(Grid(16), widths=(4, 4, 4, 4))
+    with pytest.raises(ParameterError, match="shift_bins"):
+        RealTraining(networks=(SMALL,), shift_bins=8)
     with pytest.raises(ParameterError, match="n_images"):
         NetworkConfig(n_images=0)
-    for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}, {"bins": 32}, {"n_images": 3}):
-        with pytest.raises(ParameterError, match="beside each other"):
-            TrainConfig(SMALL, (replace(SMALL, **wrong),), shift=2)
+    with pytest.raises(ParameterError, match="power"):
+        NetworkConfig(power=3)
+    for wrong in ({"gain": True}, {"kind": RollKind.SEPARATE}, {"grid": Grid(32)}, {"n_images": 3}):
+        with pytest.raises(ParameterError, match="of a team"):
+            RealTraining(networks=(SMALL, replace(SMALL, **wrong)), shift_bins=2)
     with pytest.raises(ParameterError, match="likelihood"):
-        TrainConfig(likelihood=-1)
+        RealTraining(likelihood=-1)
+
+
+def test_a_table_sets_whatever_a_configuration_holds() -> None:
+    config = VirtualTraining()
+    changed = configure(config, {"epochs": 3, "likelihood": 2, "network": {"widths": [4, 8], "n_images": 5}})
+    assert changed == replace(
+        config,
+        epochs=3,
+        likelihood=2.0,
+        networks=tuple(replace(network, widths=(4, 8), n_images=5) for network in config.networks),
+    )
+    team = configure(config, {"networks": [{"power": 0, "grid": {"strips": 1}}, {"grid": {"strips": 1}}]})
+    assert [network.power for network in team.networks] == [0, 1]
+    assert team.grid == Grid(powers=(0, 1))
+    one = configure(RealTraining(), {"shift_bins": 2, "network": {"kind": "separate", "grid": {"bins": 32}}})
+    assert one.networks[0] == replace(NetworkConfig(Grid(32)), kind=RollKind.SEPARATE)
+    for wrong, message in (
+        ({"magic": 1}, "no field 'magic'"),
+        ({"steps_per_epoch": "many"}, "must be int"),
+        ({"network": {"kind": "magic"}}, "one of profile, separate"),
+        ({"network": {"grid": {"bins": 33}}}, "bins"),
+        ({"networks": {}}, "tables"),
+        ({"epochs": True}, "must be int"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            configure(config, wrong)
 
 
 def test_the_paper_s_recipe_is_the_paper_s() -> None:
-    paper = TrainConfig.paper()
+    paper = paper_training()
     assert (paper.epochs, paper.learning_rate, paper.weight_decay) == (60, 5e-4, 5e-4)
     assert (paper.smooth_filters, paper.smooth_bias) == (0.15, 0.02)
     assert (paper.batch_sizes[0], paper.batch_sizes[-1]) == (16, 64)
-    assert paper.network.kind is RollKind.SEPARATE
-    assert paper.network.n_images == 9
-    assert paper.shift == 0
+    assert paper.networks[0].kind is RollKind.SEPARATE
+    assert paper.n_images == 9
+    assert paper.shift_bins == 0

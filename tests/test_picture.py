@@ -14,8 +14,11 @@ from c5.colorimetry.spectra import daylight
 from c5.demo import VirtualCamera, render_photo
 from c5.demo.lights import LIGHTS
 from c5.io.files import write_file
+from c5.io.raw import Photograph
 from c5.photos.explain import THUMBNAIL, draw_explanation
+from c5.photos.photo import Photo
 from c5.photos.picture import MARGIN, Frame, develop, make_sheet, write_picture
+from c5.photos.rolls import Origin, Roll
 
 
 def test_a_gray_card_comes_out_gray() -> None:
@@ -101,5 +104,6 @@ def test_files_can_be_read_by_whom_the_user_allows(tmp_path: Path) -> None:
 
 def test_the_explanation_is_wide_enough_for_its_roll() -> None:
     model, image = load_model(), LinearImage(np.random.default_rng(0).uniform(0.1, 0.9, (40, 60, 3)).astype(np.float32))
-    profile = model.calibrate([image])
-    assert draw_explanation(model, image, [image] * 12, profile).shape[1] >= 2 * MARGIN + 10 * (THUMBNAIL + 8) - 8
+    photo = Photo.of(Path("x"), Photograph(image, (40, 60)), thumbnail=True)
+    roll = Roll(None, Origin.FOLDER, model.calibrate([image]), photos=(photo,) * 12)
+    assert draw_explanation(model, image, roll).shape[1] >= 2 * MARGIN + 10 * (THUMBNAIL + 8) - 8

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from c5 import ReadError, angular_error
+from c5 import Grid, ReadError, angular_error
+from c5.histograms import Histograms
 from c5.model import Model
 from c5.model_file import read_model
 from c5.training.export import export_model
@@ -23,8 +24,8 @@ def test_converted_models_give_the_golden_illuminants(
     model = Model(read_model(tmp_path / "m.c5"))
     detail = list(golden["detail_rows"])
     for row, (query, *roll) in enumerate(golden["inputs"]):
-        histograms = golden["histograms"]
-        profile = model.calibrate_histograms(list(histograms[roll]))
+        histograms = [Histograms(Grid.published(), stack) for stack in golden["histograms"]]
+        profile = model.calibrate_histograms([histograms[i] for i in roll])
         estimate = model.estimate_histogram(histograms[query], profile)
         assert angular_error(estimate.illuminant, golden[f"{name}.illuminant"][row]) < 0.01
         if row in detail:

@@ -1,108 +1,134 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from memory import make_sample
 
 from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
 from c5.classical import shades_of_gray
+from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
 from c5.rolls import draw_rolls
 from c5.training import loop
 from c5.training.batches import StoredBatches
-from c5.training.config import NetworkConfig, RollKind, TrainConfig
+from c5.training.config import NetworkConfig, RealTraining, RollKind, TrainConfig
+from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer, TrainingError
-from c5.training.run import Plan, check_hold_out, load_checkpoint, split, train, validate
-from c5.training.samples import Samples
+from c5.training.run import Plan, Progress, Validation, check_hold_out, features, load_checkpoint, train
 
-SMALL = NetworkConfig(bins=16, widths=(4, 8), n_images=4)
+SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")
 
 
-def render_samples(cameras: int, photos: int, bins: int, seed: int) -> tuple[Samples, list[float]]:
-    """Histograms of rendered photographs, and the errors that shades-of-gray makes on them."""
+def config(**changes: Any) -> RealTraining:
+    usual: dict[str, Any] = {"networks": (SMALL,), "epochs": 4, "batch_sizes": (8,), "shift_bins": 2, "crops": 0}
+    return RealTraining(**(usual | changes))
+
+
+def render_samples(cameras: int, photos: int, training: TrainConfig, seed: int) -> tuple[list[Sample], list[float]]:
+    """Rendered photographs, prepared for a training, and the errors that shades-of-gray makes on them."""
     rng = np.random.default_rng(seed)
-    histograms, illuminants, names, classical = [], [], [], []
+    samples, classical = [], []
+    wanted = features(training, ["some"])
     for index in range(cameras):
         camera = VirtualCamera.random(rng)
-        for photo in render_roll(camera, photos, rng, (40, 60)):
-            histograms.append(histogram(photo.image, Grid(bins)))
-            illuminants.append(photo.illuminant)
-            names.append(f"{camera.name} {index}")
+        for number, photo in enumerate(render_roll(camera, photos, rng, (40, 60))):
+            name = f"{camera.name} {index}"
+            samples.append(make_sample(photo.image, photo.illuminant, name, str(number), wanted))
             classical.append(float(angular_error(shades_of_gray(photo.image), photo.illuminant)))
-    return Samples(np.stack(histograms)[:, None], np.stack(illuminants), np.array(names)), classical
+    return samples, classical
+
+
+class StoppedError(Exception):
+    """Stands for a process that is killed."""
+
+
+def stop_after(epochs: int) -> Callable[[Progress], None]:
+    def report(progress: Progress) -> None:
+        if progress.epoch.number == epochs:
+            raise StoppedError
+
+    return report
 
 
 @pytest.fixture(scope="module")
-def few() -> Samples:
-    return render_samples(3, 8, 16, seed=1)[0]
+def few() -> list[Sample]:
+    return render_samples(3, 8, config(), seed=1)[0]
+
+
+@pytest.fixture(scope="module")
+def data(few: list[Sample]) -> TrainingData:
+    return load_training_data(few, config())
 
 
 def test_training_helps_on_cameras_it_has_not_seen() -> None:
     """The claim of the whole method, on rendered photographs and within two minutes on a CPU."""
-    seen, _ = render_samples(16, 24, 32, seed=10)
-    unseen, classical = render_samples(4, 20, 32, seed=11)
-    network = NetworkConfig(bins=32, widths=(8, 16, 32), n_images=6)
-    config = TrainConfig(network, epochs=24, batch_sizes=(16, 32), learning_rate=2e-3, shift=4)
-    trainer = Trainer(config, seen, CPU)
-    before = validate(trainer, unseen, 3).mean()
+    network = NetworkConfig(Grid(32), widths=(8, 16, 32), n_images=6)
+    training = config(networks=(network,), epochs=24, batch_sizes=(16, 32), learning_rate=2e-3, shift_bins=4)
+    seen, _ = render_samples(16, 24, training, seed=10)
+    unseen, classical = render_samples(4, 20, training, seed=11)
+    trainer = Trainer(training, load_training_data(seen, training), CPU)
+    validation = Validation(unseen, training)
+    before = validation.errors(trainer.model, 3).mean()
     for _ in trainer.run():
         pass
-    after = validate(trainer, unseen, 3).mean()
+    after = validation.errors(trainer.model, 3).mean()
     assert after < 0.5 * before
     assert after < 0.9 * np.mean(classical)
 
 
-def test_resumed_is_uninterrupted(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(TrainConfig(SMALL, epochs=4, batch_sizes=(4, 8), shift=2), ["x"], [])
-    whole = [progress.epoch for progress in train(plan, few, tmp_path / "whole", device=CPU)]
-    stopped = train(plan, few, tmp_path / "parts", device=CPU)
-    next(stopped), next(stopped)
-    del stopped  # as good as killed: nothing after this point runs
-    resumed = [progress.epoch for progress in train(plan, few, tmp_path / "parts", device=CPU)]
+def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(config(batch_sizes=(4, 8)), ["x"], [])
+    whole: list[Progress] = []
+    train(plan, few, tmp_path / "whole", report=whole.append, device=CPU)
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path / "parts", report=stop_after(2), device=CPU)
+    resumed: list[Progress] = []
+    train(plan, few, tmp_path / "parts", report=resumed.append, device=CPU)
     assert resumed == whole[2:]
-    assert [epoch.number for epoch in whole] == [1, 2, 3, 4, 4]  # the last step is the export
+    assert [progress.epoch.number for progress in whole] == [1, 2, 3, 4, 4]  # the last is after the export
     models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
     assert models[0].identity == models[1].identity
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
 
 
-def test_a_model_names_the_cameras_behind_made_images(few: Samples, tmp_path: Path) -> None:
-    plan = Plan(TrainConfig(SMALL, epochs=1, batch_sizes=(8,), shift=2), ["x"], [])
-    for _ in train(plan, few, tmp_path, met=frozenset({"Behind"}), device=CPU):
-        pass
+def test_a_model_names_the_cameras_behind_made_images(few: list[Sample], tmp_path: Path) -> None:
+    plan = Plan(config(epochs=1), ["x"], [])
+    made = dataclasses.replace(few[0], name="made", sources=frozenset({few[0].name}), cameras=frozenset({"Behind"}))
+    train(plan, [*few, made], tmp_path, device=CPU)
     named = load_model(tmp_path / "model.c5").file.training["cameras"]
-    assert named == sorted({*few.cameras.tolist(), "Behind"})
+    assert named == sorted({*(sample.camera for sample in few), "Behind"})
     check_hold_out([], set())  # made images alone can be trained on
 
 
-def test_same_seed_same_run_other_seed_other_run(few: Samples) -> None:
+def test_same_seed_same_run_other_seed_other_run(data: TrainingData) -> None:
     def losses(seed: int) -> list[float]:
-        config = TrainConfig(SMALL, epochs=2, batch_sizes=(8,), shift=2, seed=seed)
-        return [epoch.loss for epoch in Trainer(config, few, CPU).run()]
+        return [epoch.loss for epoch in Trainer(config(epochs=2, seed=seed), data, CPU).run()]
 
     assert losses(1) == losses(1)
     assert losses(1) != losses(2)
 
 
-def test_a_nan_stops_with_the_last_good_checkpoint(few: Samples, tmp_path: Path) -> None:
-    plan = Plan(TrainConfig(SMALL, epochs=3, batch_sizes=(8,), shift=2), ["x"], [])
-    steps = train(plan, few, tmp_path, device=CPU)
-    next(steps)
+def test_a_nan_stops_with_the_last_good_checkpoint(few: list[Sample], tmp_path: Path) -> None:
+    plan = Plan(config(epochs=3), ["x"], [])
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
-    broken = dataclasses.replace(few, illuminants=few.illuminants * np.nan)
+    broken = [dataclasses.replace(sample, illuminant=sample.illuminant * np.nan) for sample in few]
     with pytest.raises(TrainingError, match="checkpoint is good"):
-        list(train(plan, broken, tmp_path, device=CPU))
+        train(plan, broken, tmp_path, device=CPU)
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
     assert not (tmp_path / "model.c5").exists()
 
 
-def test_weights_that_break_in_the_last_step_are_not_saved(few: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = Trainer(TrainConfig(SMALL, epochs=2, batch_sizes=(24,), shift=2), few, CPU)
+def test_weights_that_break_in_the_last_step_are_not_saved(data: TrainingData, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(config(epochs=2, batch_sizes=(24,)), data, CPU)
     step = trainer.optimizer.step
 
     def break_weights() -> None:
@@ -115,10 +141,12 @@ def test_weights_that_break_in_the_last_step_are_not_saved(few: Samples, monkeyp
     assert trainer.epoch == 0
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(few: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(TrainConfig(SMALL, epochs=3, batch_sizes=(8,), shift=2), ["x"], [])
-    steps = train(plan, few, tmp_path, device=CPU)
-    next(steps)
+def test_a_full_disk_leaves_the_last_checkpoint(
+    few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(config(epochs=3), ["x"], [])
+    with pytest.raises(StoppedError):
+        train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
 
     def full(descriptor: int) -> None:
@@ -126,51 +154,43 @@ def test_a_full_disk_leaves_the_last_checkpoint(few: Samples, tmp_path: Path, mo
 
     monkeypatch.setattr("c5.io.files.os.fsync", full)
     with pytest.raises(WriteError, match="No space left"):
-        next(steps)
+        train(plan, few, tmp_path, device=CPU)
     assert (tmp_path / "checkpoint.pt").read_bytes() == good
     assert not list(tmp_path.glob(".checkpoint*"))
 
 
-def test_damaged_and_foreign_checkpoints(few: Samples, tmp_path: Path) -> None:
-    config = TrainConfig(SMALL, epochs=2, batch_sizes=(8,), shift=2)
-    list(train(Plan(config, ["x"], []), few, tmp_path, device=CPU))
-    other = Trainer(dataclasses.replace(config, seed=5), few, CPU)
+def test_damaged_and_foreign_checkpoints(few: list[Sample], data: TrainingData, tmp_path: Path) -> None:
+    training = config(epochs=2)
+    train(Plan(training, ["x"], []), few, tmp_path, device=CPU)
+    other = Trainer(dataclasses.replace(training, seed=5), data, CPU)
     with pytest.raises(ReadError, match="another configuration"):
         load_checkpoint(other, tmp_path)
-    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    described = json.loads(state["config"])
-    del described["network"]["strips"]  # as written before there were any
-    torch.save(state | {"config": json.dumps(described)}, tmp_path / "checkpoint.pt")
-    assert len(load_checkpoint(Trainer(config, few, CPU), tmp_path)) == 2
+    assert len(load_checkpoint(Trainer(training, data, CPU), tmp_path)) == 2
     (tmp_path / "checkpoint.pt").write_bytes(b"nonsense")
     with pytest.raises(ReadError, match="damaged"):
-        load_checkpoint(Trainer(config, few, CPU), tmp_path)
+        load_checkpoint(Trainer(training, data, CPU), tmp_path)
 
 
-def test_held_out_cameras_are_not_trained_on(few: Samples, tmp_path: Path) -> None:
-    name = str(few.cameras[0])
-    own, held = split(few, [name])
-    assert held is not None
-    assert set(held.cameras) == {name}
-    assert name not in set(own.cameras)
-    plan = Plan(TrainConfig(SMALL, epochs=1, batch_sizes=(8,), shift=2), ["x"], [name])
-    *_, progress = train(plan, few, tmp_path, device=CPU)
-    assert progress.validation is not None
+def test_held_out_cameras_are_not_trained_on(few: list[Sample], tmp_path: Path) -> None:
+    name = few[0].camera
+    plan = Plan(config(epochs=1), ["x"], [name])
+    reports: list[Progress] = []
+    train(plan, few, tmp_path, report=reports.append, device=CPU)
+    assert reports[-1].validation is not None
     file = load_model(tmp_path / "model.c5").file
     assert name not in file.training["cameras"]
     assert file.errors[f"held out: {name}"]["mean"] > 0
     with pytest.raises(ParameterError, match="no camera is called 'nobody'"):
-        split(few, ["nobody"])
+        train(plan._replace(hold_out=["nobody"]), few, tmp_path / "other", device=CPU)
     with pytest.raises(ParameterError, match="all cameras"):
-        split(few, [str(camera) for camera in set(few.cameras)])
+        train(plan._replace(hold_out=[sample.camera for sample in few]), few, tmp_path / "other", device=CPU)
 
 
-def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) -> None:
-    config = TrainConfig(SMALL, shift=2, batch_sizes=(5,))
-    images, views, _, _ = StoredBatches(few, config, CPU).draw(0, np.random.default_rng(0))
+def test_rolls_come_from_the_same_camera_and_never_hold_the_query(data: TrainingData) -> None:
+    images, views, _, _ = StoredBatches(data, config(batch_sizes=(5,)), CPU).draw(0, np.random.default_rng(0))
     query, roll = images[..., :1], images[..., 1:]
-    assert sorted(set(query.ravel().tolist())) == list(range(len(few)))
-    assert (few.cameras[roll] == few.cameras[query]).all()
+    assert sorted(set(query.ravel().tolist())) == list(range(len(data)))
+    assert (data.cameras[roll] == data.cameras[query]).all()
     assert (roll != query).all()
     assert not views.any()
     # A name inside another is another camera.
@@ -181,24 +201,25 @@ def test_rolls_come_from_the_same_camera_and_never_hold_the_query(few: Samples) 
     assert (rolls[4] == 4).all()
 
 
-def test_roll_sizes_vary(few: Samples) -> None:
-    config = TrainConfig(dataclasses.replace(SMALL, n_images=8), shift=2)
-    images, *_ = StoredBatches(few, config, CPU).draw(0, np.random.default_rng(0))
+def test_roll_sizes_vary(data: TrainingData) -> None:
+    training = config(networks=(dataclasses.replace(SMALL, n_images=8),))
+    images, *_ = StoredBatches(data, training, CPU).draw(0, np.random.default_rng(0))
     sizes = {len(set(roll.tolist())) for roll in images[..., 1:].reshape(-1, 7)}
     assert {1, 2, 3} <= sizes
 
 
-def test_crops_are_drawn_half_of_the_time(few: Samples) -> None:
-    cropped = Samples(np.repeat(few.views, 3, axis=1), few.illuminants, few.cameras)
-    _, views, *_ = StoredBatches(cropped, TrainConfig(SMALL, shift=2), CPU).draw(0, np.random.default_rng(0))
+def test_crops_are_drawn_half_of_the_time(data: TrainingData) -> None:
+    assert data.views is not None
+    cropped = dataclasses.replace(data, views=np.repeat(data.views, 3, axis=1))
+    _, views, *_ = StoredBatches(cropped, config(), CPU).draw(0, np.random.default_rng(0))
     shares = np.bincount(views.ravel(), minlength=3) / views.size
     np.testing.assert_allclose(shares, [0.5, 0.25, 0.25], atol=0.12)
 
 
-def test_bfloat16_trains_alike(few: Samples) -> None:
+def test_bfloat16_trains_alike(data: TrainingData) -> None:
     def error(bfloat16: bool) -> float:
-        config = TrainConfig(SMALL, epochs=8, batch_sizes=(4,), shift=2, learning_rate=2e-3, bfloat16=bfloat16)
-        return [epoch.error for epoch in Trainer(config, few, CPU).run()][-1]
+        training = config(epochs=8, batch_sizes=(4,), learning_rate=2e-3, bfloat16=bfloat16)
+        return [epoch.error for epoch in Trainer(training, data, CPU).run()][-1]
 
     assert error(True) == pytest.approx(error(False), rel=0.25)
 
@@ -209,12 +230,13 @@ def test_shifted_samples_stay_true(geometry: str) -> None:
     grid = Grid(32) if geometry == "exact" else Grid.published(32)
     rng = np.random.default_rng(4)
     photo = render_roll(VirtualCamera.random(rng), 1, rng, (40, 60))[0]
-    samples = Samples(histogram(photo.image, grid)[None, None], photo.illuminant[None], np.array(["a"]))
-    network = NetworkConfig(bins=32, widths=(4, 8), n_images=2, geometry=grid.geometry, kind=RollKind.SEPARATE)
-    batches = StoredBatches(samples, TrainConfig(network, shift=3), CPU)
+    stack = histogram(photo.image, grid).stack.astype(np.float16)
+    data = TrainingData(photo.illuminant[None], np.array(["a"]), views=stack[None, None])
+    network = NetworkConfig(grid, widths=(4, 8), n_images=2, kind=RollKind.SEPARATE)
+    batches = StoredBatches(data, config(networks=(network,), shift_bins=3), CPU)
     index, shift = torch.zeros(1, 1, dtype=torch.int64), torch.tensor([[2, -1]])
     moved = batches._moved(index, index, shift)[0, 0].numpy()
-    expected = np.roll(samples.histograms[0], (2, -1), axis=(1, 2))
+    expected = np.roll(stack.astype(np.float32), (2, -1), axis=(1, 2))
     expected[:, :2] = expected[:, :, -1:] = 0
     np.testing.assert_array_equal(moved, expected)
     light = batches._moved_light(index[0], shift)[0].numpy()
@@ -223,9 +245,8 @@ def test_shifted_samples_stay_true(geometry: str) -> None:
     assert angular_error(light, gained) < 1e-4
 
 
-def test_the_learning_rate_and_the_batch_follow_the_paper(few: Samples) -> None:
-    config = TrainConfig(SMALL, epochs=6, batch_sizes=(2, 4, 8), shift=0)
-    trainer = Trainer(config, few, CPU)
+def test_the_learning_rate_and_the_batch_follow_the_paper(data: TrainingData) -> None:
+    trainer = Trainer(config(epochs=6, batch_sizes=(2, 4, 8), shift_bins=0), data, CPU)
     rates, batches = [], []
     for _ in trainer.run():
         rates.append(trainer.optimizer.param_groups[0]["lr"])

@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from laws import textured
+from memory import make_sample
 from numpy.typing import NDArray
+from test_training import StoppedError, stop_after
 
 from c5.augmentation import map_image
 from c5.color import Float64s, angular_error
+from c5.datasets import Sample, palettes
+from c5.datasets.features import PaletteFeature
+from c5.datasets.palettes import VIEWS, Palettes, code_weights, make_palettes
 from c5.demo import VirtualCamera, render_roll
 from c5.errors import ParameterError
 from c5.histograms import Grid, histogram
 from c5.image import LinearImage
-from c5.training.config import NetworkConfig, TrainConfig, Virtual
+from c5.training.config import NetworkConfig, VirtualTraining, paper_training
+from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer
-from c5.training.palettes import VIEWS, make_palettes
 from c5.training.run import Plan, load_checkpoint, train
-from c5.training.samples import Samples
-from c5.training.virtual import CORRELATIONS, DEVIATIONS, OFF_DIAGONAL, VirtualBatches, Warp, draw_cameras
+from c5.training.virtual import (
+    CORRELATIONS,
+    DEVIATIONS,
+    OFF_DIAGONAL,
+    PaletteColors,
+    VirtualBatches,
+    Warp,
+    draw_cameras,
+)
 
 Array = NDArray[Any]
 CPU = torch.device("cpu")
-NETWORK = NetworkConfig(bins=64, widths=(4, 8), n_images=4, coordinates=False, one_decoder=True, power=3)
+GRID = Grid(powers=(3, 1))
+NETWORK = NetworkConfig(GRID, power=3, widths=(4, 8), n_images=4, coordinates=False, one_decoder=True)
 OTHER = dataclasses.replace(NETWORK, coordinates=True, power=1)
-CONFIG = TrainConfig(
-    NETWORK,
-    (OTHER,),
+CONFIG = VirtualTraining(
+    networks=(NETWORK, OTHER),
     epochs=4,
-    learning_rate=2e-3,
-    likelihood=1,
-    virtual=Virtual(steps=3, cameras=2, queries=3),
-    average=0.9,
+    steps_per_epoch=3,
+    cameras_per_step=2,
+    queries_per_camera=3,
+    average_decay=0.9,
 )
+NAMES = ["Alpha", "Alpha", "Alpha", "Alpha", "Beta", "Beta"]
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +63,24 @@ def photos() -> list[tuple[LinearImage, Float64s]]:
 
 
 @pytest.fixture(scope="module")
-def samples(photos: list[tuple[LinearImage, Float64s]]) -> Samples:
-    rng = np.random.default_rng(3)
-    return Samples(
-        np.stack([histogram(image, CONFIG.grid)[None] for image, _ in photos]),
-        np.stack([illuminant for _, illuminant in photos]),
-        np.array(["Alpha", "Alpha", "Alpha", "Alpha", "Beta", "Beta"]),
-        np.stack([make_palettes(image, CONFIG.grid.powers, rng) for image, _ in photos]),
-    )
+def samples(photos: list[tuple[LinearImage, Float64s]]) -> list[Sample]:
+    features = (PaletteFeature(GRID.powers),)
+    return [
+        make_sample(image, light, camera, str(index), features)
+        for index, ((image, light), camera) in enumerate(zip(photos, NAMES, strict=True))
+    ]
 
 
-def warp(palettes: Array, matrices: Float64s) -> Array:
-    cells = torch.as_tensor(palettes[..., 0].astype(np.int32))
-    weights = torch.as_tensor(palettes[..., 1:].copy().view(np.float16))
-    made = Warp(CONFIG, CPU)(cells, weights, torch.as_tensor(matrices, dtype=torch.float32))
+@pytest.fixture(scope="module")
+def data(samples: list[Sample]) -> TrainingData:
+    return load_training_data(samples, CONFIG)
+
+
+def warp(found: Palettes, matrices: Float64s) -> Array:
+    """The first view of each image through a matrix each."""
+    images = torch.arange(len(found))
+    cells, weights = PaletteColors(found, CPU).look_up(images, torch.zeros_like(images))
+    made = Warp(GRID, CPU)(cells, weights, torch.as_tensor(matrices, dtype=torch.float32))
     return np.asarray(made.numpy())
 
 
@@ -68,10 +89,10 @@ def overlap(a: Array, b: Array) -> Array:
     return np.asarray(np.minimum(a**2, b**2).sum(axis=(-2, -1)))
 
 
-def test_a_palette_is_its_image(photos: list[tuple[LinearImage, Float64s]], samples: Samples) -> None:
-    assert samples.palettes is not None
-    made = warp(samples.palettes[:, 0], np.tile(np.eye(3), (len(photos), 1, 1)))
-    shared = overlap(made, samples.histograms)
+def test_a_palette_is_its_image(photos: list[tuple[LinearImage, Float64s]], data: TrainingData) -> None:
+    assert data.palettes is not None
+    made = warp(data.palettes, np.tile(np.eye(3), (len(photos), 1, 1)))
+    shared = overlap(made, np.stack([histogram(image, GRID).stack for image, _ in photos]))
     assert (shared[:, :-1] > 0.97).all()
     assert (shared[:, -1] > 0.88).all()  # gradients have more colors than a palette
 
@@ -80,12 +101,12 @@ def test_a_palette_through_a_matrix_is_the_mapped_image(photos: list[tuple[Linea
     """Exactly for pixels, but for the width of cells; gradients that differ in sign between channels add a little."""
     rng = np.random.default_rng(5)
     for image, illuminant in photos:
-        matrix = draw_cameras(Virtual(), illuminant, rng)
+        matrix = draw_cameras(0.4, 0.5, illuminant, rng)
         balanced = matrix * illuminant  # of white-balanced RGB; what is gray has the color of the light after it
         after = balanced.sum(axis=1)
         mapped = map_image(image, balanced / after[:, None], illuminant, after)
-        expected = histogram(mapped, CONFIG.grid)
-        made = warp(make_palettes(image, CONFIG.grid.powers, rng)[:1, ...], matrix[None])[0]
+        expected = histogram(mapped, GRID).stack
+        made = warp(make_palettes(image, GRID.powers, rng), matrix[None])[0]
         shared = overlap(made, expected)
         assert (shared[:-1] > 0.9).all()
         assert shared[-1] > 0.8
@@ -94,27 +115,26 @@ def test_a_palette_through_a_matrix_is_the_mapped_image(photos: list[tuple[Linea
 def test_virtual_cameras_differ_as_cameras_do() -> None:
     rng = np.random.default_rng(0)
     reference = np.full((20000, 3), 1.0)
-    matrices = draw_cameras(Virtual(matrix=1, shift=0), reference, rng)
+    matrices = draw_cameras(0, 1, reference, rng)
     np.testing.assert_allclose(matrices.sum(axis=-1), 1, atol=1e-12)  # gray stays gray
     elements = np.stack([matrices[:, i, j] for i, j in OFF_DIAGONAL], axis=1)
     elements = elements[np.abs(elements).max(axis=1) > 0]
     assert 0.78 < len(elements) / len(matrices) < 0.82
     np.testing.assert_allclose(elements.std(axis=0), DEVIATIONS, rtol=0.05)
     np.testing.assert_allclose(np.corrcoef(elements.T), CORRELATIONS, atol=0.05)
-    moved = draw_cameras(Virtual(matrix=0, shift=0.3), reference, rng)
+    moved = draw_cameras(0.3, 0, reference, rng)
     np.testing.assert_array_equal(moved, moved * np.eye(3))
     assert np.abs(np.log(np.diagonal(moved, axis1=1, axis2=2))).max() == pytest.approx(0.3, abs=0.001)
 
 
-def test_an_epoch_has_every_image_and_keeps_cameras_apart(samples: Samples) -> None:
-    batches = VirtualBatches(samples, CONFIG, CPU)
+def test_an_epoch_has_every_image_and_keeps_cameras_apart(data: TrainingData) -> None:
+    batches = VirtualBatches(data, CONFIG, CPU)
     images, views, matrices, waves, illuminants, present = batches.draw(0, np.random.default_rng(1))
     queries, rolls = images[..., :3], images[..., 3:]
-    assert images.shape[:2] == (3, 2)  # two deals of three hands
-    assert sorted(set(queries.ravel().tolist())) == list(range(len(samples)))
-    assert (samples.cameras[rolls] == samples.cameras[queries[..., :1]]).all()
-    assert samples.palettes is not None
-    assert views.max() < samples.palettes.shape[1] == len(VIEWS)
+    assert images.shape[:2] == (3, 2)  # two rounds of three groups
+    assert sorted(set(queries.ravel().tolist())) == list(range(len(data)))
+    assert (data.cameras[rolls] == data.cameras[queries[..., :1]]).all()
+    assert views.max() < len(VIEWS)
     assert matrices.shape == (*images.shape, 3, 3)
     assert waves.shape[:3] == images.shape
     np.testing.assert_allclose(np.linalg.norm(illuminants, axis=-1), 1, rtol=1e-5)
@@ -126,11 +146,11 @@ def test_an_epoch_has_every_image_and_keeps_cameras_apart(samples: Samples) -> N
 
 
 @pytest.mark.parametrize("steps", [1, 40])
-def test_an_epoch_is_as_long_as_asked(samples: Samples, steps: int) -> None:
-    config = dataclasses.replace(CONFIG, virtual=Virtual(steps=steps, cameras=2, queries=3))
-    images = VirtualBatches(samples, config, CPU).draw(0, np.random.default_rng(1))[0]
+def test_an_epoch_is_as_long_as_asked(data: TrainingData, steps: int) -> None:
+    config = dataclasses.replace(CONFIG, steps_per_epoch=steps)
+    images = VirtualBatches(data, config, CPU).draw(0, np.random.default_rng(1))[0]
     assert images.shape == (steps, 2, 6)
-    assert (samples.cameras[images] == samples.cameras[images[..., :1]]).all()
+    assert (data.cameras[images] == data.cameras[images[..., :1]]).all()
 
 
 def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -> None:
@@ -139,13 +159,12 @@ def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -
         LinearImage(np.broadcast_to(light / light.max() * 0.5, (8, 8, 3)).astype(np.float32)) for _, light in photos
     ]
     rng = np.random.default_rng(3)
-    gray = Samples(
-        np.stack([histogram(wall, CONFIG.grid)[None] for wall in walls]),
+    gray = TrainingData(
         np.stack([light for _, light in photos]),
         np.array(["Alpha"] * len(walls)),
-        np.stack([make_palettes(wall, CONFIG.grid.powers, rng) for wall in walls]),
+        palettes=palettes.join([make_palettes(wall, GRID.powers, rng) for wall in walls]),
     )
-    config = dataclasses.replace(CONFIG, virtual=Virtual(steps=1, cameras=2, queries=3, relight=0.5, repaint=0.5))
+    config = dataclasses.replace(CONFIG, steps_per_epoch=1, relight_share=0.5, repaint_nats=0.5)
     batches = VirtualBatches(gray, config, CPU)
     grid = Grid()
     images, views, *rest = batches.draw(0, np.random.default_rng(2))
@@ -156,13 +175,15 @@ def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]]) -
     assert (angular_error(seen, batch.illuminants.numpy()) < 0.6).all()  # half a cell of the fine grid
 
 
-def test_resume_is_the_same_run_and_the_model_is_the_average(samples: Samples, tmp_path: Path) -> None:
-    whole = Trainer(CONFIG, samples, CPU)
+def test_resume_is_the_same_run_and_the_model_is_the_average(
+    samples: list[Sample], data: TrainingData, tmp_path: Path
+) -> None:
+    whole = Trainer(CONFIG, data, CPU)
     list(whole.run())
     plan = Plan(CONFIG, ["x"], [])
-    for _ in zip(range(2), train(plan, samples, tmp_path, device=CPU), strict=False):
-        pass
-    resumed = Trainer(CONFIG, samples, CPU)
+    with pytest.raises(StoppedError):
+        train(plan, samples, tmp_path, report=stop_after(2), device=CPU)
+    resumed = Trainer(CONFIG, data, CPU)
     load_checkpoint(resumed, tmp_path)
     assert resumed.epoch == 2
     list(resumed.run())
@@ -173,19 +194,44 @@ def test_resume_is_the_same_run_and_the_model_is_the_average(samples: Samples, t
     assert not torch.equal(first, next(iter(whole.model.parameters())))
 
 
-def test_bad_settings_are_refused(samples: Samples) -> None:
-    good = Virtual()
+def test_bad_settings_are_refused(data: TrainingData) -> None:
     for name, wrong in (
-        ("steps", 0),
-        ("cameras", 0),
-        ("queries", 0),
-        ("shift", 2.0),
-        ("matrix", -1.0),
-        ("relight", 2.0),
+        ("steps_per_epoch", 0),
+        ("cameras_per_step", 0),
+        ("queries_per_camera", 0),
+        ("shift_nats", 2.0),
+        ("matrix_spread", -1.0),
+        ("relight_share", 2.0),
     ):
-        with pytest.raises(ParameterError):
-            dataclasses.replace(good, **{name: wrong})  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match=name):
+            dataclasses.replace(CONFIG, **{name: wrong})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="palettes"):
-        Trainer(CONFIG, dataclasses.replace(samples, palettes=None), CPU)
+        Trainer(CONFIG, dataclasses.replace(data, palettes=None), CPU)
     with pytest.raises(ParameterError, match="exact geometry"):
-        dataclasses.replace(TrainConfig.paper(), virtual=Virtual())
+        VirtualTraining(networks=paper_training().networks)
+
+
+@pytest.mark.parametrize("size", [(300, 450), (64, 64), (9, 11)])
+def test_palettes_survive_their_encoding(size: tuple[int, int]) -> None:
+    found = make_palettes(LinearImage(textured(1, *size)), GRID.powers, np.random.default_rng(2))
+    again = palettes.decode(palettes.encode(found), GRID.powers)
+    for name in ("cells", "codes", "spans"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(again, name), strict=True)
+    views = {tuple(span) for span in found.spans[0].reshape(len(VIEWS), -1).tolist()}
+    assert len(views) == (6 if size[0] == 300 else 3)  # small images have no smaller views
+    first = found.spans[0, 0, 0]
+    weights = code_weights()[found.codes[first[0] : first.sum()]]
+    np.testing.assert_allclose(weights.sum(axis=0), 1, atol=0.02)
+
+
+def test_damaged_palettes_are_refused() -> None:
+    good = palettes.encode(make_palettes(LinearImage(textured(1, 40, 40)), GRID.powers, np.random.default_rng(2)))
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(zlib.decompress(good))
+        damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
+        cut = bytes(damaged)[: rng.integers(len(damaged))] if rng.random() < 0.5 else bytes(damaged)
+        with suppress(ValueError, IndexError, struct.error):
+            found = palettes.decode(zlib.compress(cut), GRID.powers)
+            assert 0 <= found.cells.min(initial=0) <= found.cells.max(initial=0) < 131 * 131
+            assert found.spans.sum(axis=-1).max() <= len(found.cells)

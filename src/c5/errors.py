@@ -35,3 +35,7 @@ class ProfileError(C5Error):
 
 class DataError(C5Error):
     """A dataset is incomplete or its files do not fit together."""
+
+
+class PluginError(C5Error):
+    """Code of another package that this one was asked to use failed, or gave something that cannot be used."""

@@ -18,7 +18,11 @@ Names = NDArray[np.str_]
 
 
 class Selection(Enum):
+    """Which of a camera's images make its roll."""
+
     RANDOM = "random"
+    RECENT = "recent"
+    """Those taken last. Only a catalogue knows them."""
     VIVID = "vivid"
     """Of the images with the largest variation of chroma."""
     DULL = "dull"

@@ -191,9 +191,7 @@ class Material:
     def find_calibration(self, sample: Sample) -> CameraMatrices:
         name = match_name(sample.camera, self.matrices)
         if name is None:
-            raise DataError(
-                f"{sample.camera}: no matrices of this camera are known; give a file of them: --matrices FILE"
-            )
+            raise DataError(f"{sample.camera}: no matrices of this camera are known; give matrices=read_matrices(FILE)")
         return self.matrices[name]
 
     def measure_temperatures(self, samples: Sequence[Sample]) -> Float64s:
@@ -364,7 +362,7 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
     """
     settings, names = material.settings, list(material.matrices)
     if not names:
-        raise ParameterError("no matrices of cameras to draw from; give some: --matrices FILE")
+        raise ParameterError("no matrices of cameras to draw from; give matrices=read_matrices(FILE)")
     temperatures = material.measure_temperatures(material.sources)
     groups = Groups(temperatures, GROUP_KELVIN)
     near_in_temperature = np.argsort(temperatures, kind="stable")

@@ -1,5 +1,13 @@
 """The c5 command."""
 
-from c5.cli.main import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+
+def main() -> None:
+    """Run the command. This module and what it imports must not load NumPy: its BLAS counts threads as it loads."""
+    from c5.cli.environment import prepare_environment
+
+    prepare_environment()
+    from c5.cli.app import run
+
+    run()

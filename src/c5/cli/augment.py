@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.cli.console import console, errors, progress_bar
+from c5.cli.console import complain, console, progress_bar
 from c5.cli.data import pack_samples
-from c5.errors import ParameterError, WriteError
+from c5.cli.options import AugmentationName, Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free
+from c5.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,22 +23,22 @@ SHOWN_LIGHTS = 2000
 
 
 def augment(
-    data: Annotated[list[Path], typer.Argument(help="Datasets: folders in a known layout, or packs.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The .c5data pack to write.")],
-    method: Annotated[str, typer.Option(help="paper, sampling, clustering, virtual or catalogue.")] = "paper",
-    count: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
-    seed: Annotated[int, typer.Option(help="Another number, other images.", min=0)] = 0,
-    matrices: Annotated[Path | None, typer.Option(help="A CSV file with the matrices of cameras.")] = None,
+    data: Datasets,
+    out: OutFile,
+    overwrite: Overwrite = False,
+    augmentation: AugmentationName = "paper",
+    made: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
+    seed: Seed = 0,
+    matrices: MatricesFile = None,
     source: Annotated[list[str] | None, typer.Option(help="Make images of this camera's; default: all.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Map them to this camera; default: all.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Use nothing of this camera, nor its matrices.")] = None,
     without_xyz: Annotated[bool, typer.Option("--without-xyz", help="Change the light alone, not the colors.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="A folder for two pictures of the result.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a pack that exists.")] = False,
+    plots: Plots = None,
 ) -> None:
-    """Make training images of photographs: mapped to other cameras, in other lights.
+    """Map photographs to other cameras and lights, for training.
 
-    Stopped or killed, the same command goes on where it was.
+    The images that are made go to a .c5data pack. Stopped or killed, the same command goes on where it was.
     """
     import numpy as np
 
@@ -49,12 +49,11 @@ def augment(
     from c5.datasets import read_samples
     from c5.datasets.facts import full_name, match_name
 
-    methods = {each.value: each for each in Augmentation}
-    if method not in methods:
-        raise ParameterError(f"no method is called {method!r}; there are {', '.join(methods)}")
-    if out.exists() and not overwrite:
-        raise WriteError(f"{out}: exists already; choose another name or give --overwrite")
-    if plot is not None and find_spec("matplotlib") is None:
+    kinds = {each.value: each for each in Augmentation}
+    if augmentation not in kinds:
+        raise ParameterError(f"no augmentation is called {augmentation!r}; there are {', '.join(kinds)}")
+    check_free(out, overwrite)
+    if plots is not None and find_spec("matplotlib") is None:
         raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
     known = None if matrices is None else read_matrices(matrices)
     samples = read_samples(data)
@@ -66,10 +65,10 @@ def augment(
         if full_name(name) not in map(full_name, cameras) and match_name(name, known or ()) is None:
             raise ParameterError(f"--exclude {name}: neither in the data nor among the matrices; give its whole name")
     targets = [sample for sample in samples if not target or sample.camera in target]
-    made = make(
+    images = make(
         [sample for sample in samples if not source or sample.camera in source],
-        methods[method],
-        count,
+        kinds[augmentation],
+        made,
         np.random.default_rng(seed),
         targets=targets,
         matrices=known,
@@ -77,24 +76,24 @@ def augment(
         settings=Settings(via_xyz=not without_xyz),
         dataset=out.stem,
     )
-    made = chain([next(made)], made)  # what is missing is found out before a file is begun
+    images = chain([next(images)], images)  # what is missing is found out before a file is begun
     shown: list[Sample] = []
 
     def track(images: Iterable[Sample]) -> Iterable[Sample]:
         with progress_bar() as progress:
-            for image in progress.track(images, total=count, description="making images"):
+            for image in progress.track(images, total=made, description="making images"):
                 if len(shown) < SHOWN_LIGHTS:
                     shown.append(image)
                 yield image
 
-    report = pack_samples(made, out, track, overwrite)
-    if plot is not None:
+    report = pack_samples(images, out, track, overwrite)
+    if plots is not None:
         barred = {full_name(name) for name in exclude or ()}
         real = [sample for sample in targets if full_name(sample.camera) not in barred]
-        console.print(plot_lights(plot / "illuminants.png", shown, real), markup=False)
-        title = f"Made by the method {method}"
-        console.print(show_images(plot / "pictures.png", shown, samples, title), markup=False)
+        console.print(plot_lights(plots / "illuminants.png", shown, real), markup=False)
+        title = f"Made by the augmentation {augmentation}"
+        console.print(show_images(plots / "pictures.png", shown, samples, title), markup=False)
     for problem in report.skipped:
-        errors.print(f"c5: left out: {problem.message}", markup=False)
+        complain(f"left out: {problem.message}")
     if report.skipped:
         raise typer.Exit(1)

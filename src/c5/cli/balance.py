@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
+import inspect
 import json
 import os
-import zlib
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from c5.cli.console import console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, White, make_reader
-from c5.errors import C5Error, ParameterError, ReadError
+from c5.cli.options import AssumeSrgb, Black, White
+from c5.errors import C5Error, ParameterError, ReadError, WriteError
 from c5.photos.balancing import Balance, Fallback
-from c5.photos.catalog import Order
+from c5.photos.catalog.drawing import SELECTIONS
+from c5.photos.files import Failure
+from c5.photos.outputs import Output, list_outputs, load_output
+from c5.rolls import Selection
+
+if TYPE_CHECKING:
+    from c5.photos.catalog import Catalog
+    from c5.photos.rolls import Roll
 
 PAGE = 60
 """So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
 
-if TYPE_CHECKING:
-    from c5.color import Float32s
-    from c5.histograms import Grid
-    from c5.io.raw import Photograph
-    from c5.model import Model, Profile
-    from c5.photos.balancing import Plan, Shot
-    from c5.photos.catalog import Catalog
+TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
 
 
+def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a flag for each kind of output, in the place of its `**kinds`."""
+    signature = inspect.signature(command, eval_str=True)
+    listed = list(signature.parameters.values())
+    flags = []
+    for name, text in list_outputs().items():
+        parameter = name.replace("-", "_")
+        if parameter.isidentifier() and parameter not in signature.parameters:
+            kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
+            flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in listed if each.name != "kinds"]
+    command.__signature__ = signature.replace(parameters=[*named[:2], *flags, *named[2:]])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (*named, *flags)}
+    return command
+
+
+def _parse_selection(value: str | Selection) -> Selection:
+    if value not in (allowed := {each.value: each for each in SELECTIONS} | {each: each for each in SELECTIONS}):
+        raise typer.BadParameter(f"choose {', '.join(each.value for each in SELECTIONS)}")
+    return allowed[value]
+
+
+@with_outputs
 def balance(
     files: Annotated[
         list[Path], typer.Argument(help="Raw files, linear images, or folders; what is below counts too.")
@@ -46,30 +65,28 @@ def balance(
         Path | None,
         typer.Option(
             "--out",
+            "-o",
             help="The folder to write to; default: beside each file, the sheet in the current folder, and --json and "
             "--csv printed.",
         ),
     ] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="A rendered JPEG of each: NAME.c5.jpg.")] = False,
-    png: Annotated[bool, typer.Option("--png", help="A rendered PNG of each: NAME.c5.png.")] = False,
     sheet: Annotated[
         bool, typer.Option("--sheet", help="Contact sheets, before and after: sheet.jpg, sheet-2.jpg ...")
-    ] = False,
-    xmp: Annotated[bool, typer.Option("--xmp", help="Adobe sidecars: Lightroom, Camera Raw.")] = False,
-    pp3: Annotated[bool, typer.Option("--pp3", help="RawTherapee profiles.")] = False,
-    darktable: Annotated[bool, typer.Option("--darktable", help="darktable sidecars.")] = False,
-    dng: Annotated[
-        bool,
-        typer.Option(
-            "--dng", help="Copies of DNG files with another AsShotNeutral. Needs --out, best outside your library."
-        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line: balance.jsonl, or printed.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table: balance.csv, or printed.")] = False,
     catalog: Annotated[Path | None, typer.Option(help="The catalogue to take rolls from; default: your own.")] = None,
     camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
-    order: Annotated[Order, typer.Option(help="Which of a camera's photographs make its roll.")] = Order.VIVID,
-    roll: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
+    selection: Annotated[
+        Selection,
+        typer.Option(
+            help="Which of a camera's photographs make its roll.",
+            parser=_parse_selection,
+            metavar="|".join(each.value for each in SELECTIONS),
+            show_default=Selection.VIVID.value,
+        ),
+    ] = Selection.VIVID,
+    roll_size: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
     profile: Annotated[Path | None, typer.Option(help="A profile made by `c5 calibrate`, for all files.")] = None,
     model: Annotated[str | None, typer.Option(help="A .c5 file, or the name of a bundled model.")] = None,
     smooth: Annotated[
@@ -83,83 +100,63 @@ def balance(
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
+    **kinds: bool,
 ) -> None:
     """White-balance photographs: find the light of each, and write it where it is wanted.
 
     The camera is told by the file; what the model knows of it comes from the catalogue (`c5 catalog add`).
 
-    No photograph is ever written to. A file that fails is named at the end, and makes the exit code 1.
+    No photograph is ever written to. What exists already is passed over, so that the same command goes on where it was
+    stopped. A file that fails is named at the end, and makes the exit code 1.
     """
     from c5.model import Profile, load_model
-    from c5.photos.balancing import apply_fallback, describe, plan_outputs
-    from c5.photos.balancing import smooth as steady
+    from c5.parallel import in_parallel
+    from c5.photos import balancing
+    from c5.photos.files import list_photographs
+    from c5.photos.photo import Reading
 
-    if dng and out is None:
-        raise ParameterError("--dng makes copies: give --out DIR, a folder outside your library, for them")
+    outputs = {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
+    for name, output in outputs.items():
+        if output.copies and out is None:
+            raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
     if as_json and as_csv and out is None:
         raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
-    loaded = load_model(model)
-    known = None if profile is None else Profile.load(profile)
-    if known is not None:
-        loaded.check_profile(known)
-    read = make_reader(black, white, assume_srgb)
-    asked = {"preview": preview, "png": png, "xmp": xmp, "pp3": pp3, "darktable": darktable, "dng": dng}
-    failures: list[str] = []
-    try:
-        paths = _expand(files, failures)
-        whole = _place_set(paths, {"sheet": sheet, "json": as_json, "csv": as_csv}, out, overwrite)
-        plan = plan_outputs(paths, [kind for kind, wanted in asked.items() if wanted], out)
-        failures += plan.refused
-        with ExitStack() as stack:
-            opened = None if known else _open_catalog(catalog, stack)
-            rolls = _Rolls(loaded, known, opened, order, roll, read)
-            balances = _estimate(_read(paths, rolls, camera, sheet, failures), rolls, failures)
-        balances = [apply_fallback(one, fallback) for one in (steady(balances) if smooth else balances)]
-        rows = [describe(one) for one in balances]
-        if balances and (not (as_json or as_csv) or out is not None):
-            _print_table(rows)
-        if xmp and any(one.path.suffix.lower() == ".dng" for one in balances):
-            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
-        _write_each(balances, plan, overwrite, failures)
-        _write_set(balances, rows, whole, failures)
-    finally:
-        for failure in failures:
-            errors.print(f"c5: {failure}", markup=False)
-    if failures:
-        raise typer.Exit(1)
-
-
-def _expand(files: list[Path], failures: list[str]) -> list[Path]:
-    """Files as they are, folders as the photographs below them; each once, however it is spelled."""
-    from c5.photos.catalog.photographs import find_photographs
-
-    paths: list[Path] = []
-    for path in files:
-        if os.path.isdir(path):
-            found = find_photographs([os.fsencode(path)])
-            paths += sorted(Path(os.fsdecode(name)) for name in found.files)
-            failures += [message for _, message in found.unreadable]
-        else:
-            paths.append(path)
+    paths, unreadable = list_photographs(files)
     if not paths:
         raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
-    return list({os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
-
-
-def _place_set(paths: list[Path], asked: dict[str, bool], out: Path | None, overwrite: bool) -> dict[str, list[Path]]:
-    """Where the outputs for the whole set go, checked before the work begins; none for what is printed."""
-    from c5.photos.balancing import check_places
-
-    pages = range(1, -(-len(paths) // PAGE) + 1)
-    names = {
-        "sheet": ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages],
-        "json": [] if out is None else ["balance.jsonl"],
-        "csv": [] if out is None else ["balance.csv"],
-    }
-    folder = out or Path()
-    places = {kind: [folder / name for name in names[kind]] for kind, wanted in asked.items() if wanted}
-    check_places(itertools.chain(*places.values()), paths, overwrite)
-    return places
+    tables = [name for name, asked in (("json", as_json), ("csv", as_csv)) if asked]
+    run = _Run(paths, outputs, tables, out, sheet=sheet, overwrite=overwrite)
+    run.failures += unreadable
+    try:
+        with ExitStack() as stack:
+            settings = balancing.Settings(
+                load_model(model),
+                None if profile is None else Profile.load(profile),
+                _open_catalog(catalog, stack),
+                camera,
+                selection,
+                roll_size,
+                smooth,
+                fallback,
+                Reading(black, white, assume_srgb),
+                thumbnails=sheet,
+            )
+            results = stack.enter_context(closing(balancing.balance(paths, settings, wanted=run.due)))
+            written = stack.enter_context(closing(in_parallel(run.write, results)))
+            progress = stack.enter_context(progress_bar())
+            for result, made in progress.track(written, len(run.due), description="balancing"):
+                run.take(result, made, selection)
+        run.finish()
+    except KeyboardInterrupt:
+        how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
+        errors.print(f"c5: stopped; what is written stays, and {how}", markup=False)
+        raise typer.Exit(130) from None
+    finally:
+        for failure in run.failures:
+            errors.print(f"c5: {failure.message}", markup=False)
+    run.print_summary()
+    if run.failures:
+        raise typer.Exit(1)
 
 
 def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
@@ -171,198 +168,158 @@ def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
     return stack.enter_context(Catalog.open(place)) if place.is_file() else None
 
 
-class _Seen(NamedTuple):
-    shot: Shot
-    packed: bytes
-    """Its histograms, compressed, as most bins are empty: thousands must fit into memory."""
+class _Run:
+    """What a run of the command writes and prints, and what has become of it so far."""
 
-    @classmethod
-    def of(cls, shot: Shot, histograms: Float32s) -> _Seen:
-        return cls(shot, zlib.compress(histograms.tobytes(), 1))
+    def __init__(
+        self,
+        paths: list[Path],
+        outputs: dict[str, Output],
+        tables: list[str],
+        out: Path | None,
+        *,
+        sheet: bool,
+        overwrite: bool,
+    ) -> None:
+        from c5.photos.outputs import check_places, plan_outputs
 
-    def histograms(self, grid: Grid) -> Float32s:
-        return np.frombuffer(zlib.decompress(self.packed), np.float32).reshape(grid.shape)
+        self.outputs = outputs
+        self.overwrite = overwrite
+        self.plan = plan_outputs(paths, outputs, out)
+        self.failures = [Failure(path, f"{message}: --out DIR") for path, message in self.plan.refused]
+        pages = range(1, -(-len(paths) // PAGE) + 1)
+        names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if sheet else []
+        self.sheets = [(out or Path()) / name for name in names]
+        self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
+        for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
+        try:
+            check_places(for_set, paths)
+        except WriteError as error:
+            raise WriteError(f"{error}: --out DIR") from None
+        places = [*self.plan.places.values(), *for_set]
+        self.there = set() if overwrite else {place for place in places if os.path.lexists(place)}
+        """What exists already and stays."""
+        is_printed = (not outputs and not for_set) or None in self.tables.values()
+        everything = is_printed or not self.there.issuperset(for_set)
+        self.due = paths if everything else self._unfinished(paths)
+        """The photographs of which something is to be written or printed."""
+        self.rolls: set[Roll] = set()
+        self.rows: list[dict[str, Any]] = []
+        self.page: list[Balance] = []
+        self.written = 0
 
+    def _unfinished(self, paths: list[Path]) -> list[Path]:
+        refused = {failure.path for failure in self.plan.refused}
+        left = {path for (path, _), place in self.plan.places.items() if place not in self.there}
+        return [path for path in paths if path in refused or path in left]
 
-@dataclass(frozen=True)
-class _Rolls:
-    """Where the model's knowledge of cameras comes from."""
+    def write(self, result: Balance | Failure) -> list[Path | Failure]:
+        """Write the files of one photograph; what they are, or what is wrong with them."""
+        from c5.photos.outputs import write_output
 
-    model: Model
-    given: Profile | None
-    catalog: Catalog | None
-    order: Order
-    count: int
-    read: Callable[..., Photograph]
-
-    def profile(self, camera: str | None, own: list[_Seen], failures: list[str]) -> Profile | None:
-        """What is known of a camera: as given, from the catalogue, or from its photographs in the set itself."""
-        name = camera or "camera not told"
-        if self.given is not None:
-            return self.given
-        if camera is not None and self.catalog is not None:
+        done: list[Path | Failure] = []
+        for name, output in self.outputs.items():
+            place = self.plan.places.get((result.path, name))
+            if place is None or place in self.there or isinstance(result, Failure):
+                continue
             try:
-                found = self.catalog.profile(self.model, camera, self.count, self.order, read=self.read)
+                done.append(write_output(result, output, place, overwrite=self.overwrite))
             except C5Error as error:
-                failures.append(f"{name}: its roll cannot be used: {error}")
-                found = None
-            if found is not None:
-                profile, used = found
-                _say_roll(f"{name}: roll of {len(used)} {self.order.value} photographs", used)
-                return profile
-        if len(own) == 1:
-            errors.print(f"{name}: no roll, from the file alone; more would help: c5 catalog add DIR", markup=False)
-            return None
-        some = self.model.choose(own, self.count)
-        what = f"{name}: not in the catalogue; the roll is {len(some)} of these photographs"
-        _say_roll(what, [one.shot.path for one in some])
-        return self.model.calibrate_histograms([one.histograms(self.model.grid) for one in some], camera)
-
-
-def _say_roll(what: str, used: list[Path]) -> None:
-    more = "; more would help: c5 catalog add DIR" if len(used) == 1 else ""
-    errors.print(f"{what}: {', '.join(path.name for path in used)}{more}", markup=False)
-
-
-def _read(paths: list[Path], rolls: _Rolls, camera: str | None, sheet: bool, failures: list[str]) -> list[_Seen]:
-    """What is needed of the photographs that can be read; what is wrong with the others is added to `failures`."""
-    from c5.histograms import histogram
-    from c5.parallel import in_parallel
-    from c5.photos.balancing import Shot
-
-    def one(path: Path) -> _Seen | str:
-        try:
-            photograph = rolls.read(path)
-            shot = Shot.of(path, photograph)
-            counted = histogram(photograph.image, rolls.model.grid)
-        except C5Error as error:
-            return _name(path, str(error))
-        except OSError as error:
-            return f"{path}: cannot be read: {error.strerror or error}"
-        shot = replace(shot, camera=shot.camera or camera)
-        return _Seen.of(shot.with_thumbnail(photograph.image) if sheet else shot, counted)
-
-    seen: list[_Seen] = []
-    with progress_bar() as progress:
-        for _, found in progress.track(in_parallel(one, paths), len(paths), description="reading"):
-            if isinstance(found, str):
-                failures.append(found)
-            else:
-                seen.append(found)
-    return seen
-
-
-def _estimate(seen: list[_Seen], rolls: _Rolls, failures: list[str]) -> list[Balance]:
-    cameras: dict[str | None, list[_Seen]] = {}
-    for one in seen:
-        cameras.setdefault(one.shot.camera, []).append(one)
-    profiles = {camera: rolls.profile(camera, own, failures) for camera, own in cameras.items()}
-    balances = []
-    for one in seen:
-        shot = one.shot
-        profile = profiles[shot.camera]
-        try:
-            found = rolls.model.estimate_histogram(one.histograms(rolls.model.grid), profile)
-        except C5Error as error:
-            failures.append(_name(shot.path, str(error)))
-            continue
-        known = 0 if profile is None else profile.n_images
-        read = partial(rolls.read, shot.path)
-        balances.append(Balance(shot, found.illuminant, found.uncertainty, "model", known, read))
-    return balances
-
-
-def _name(path: Path, message: str) -> str:
-    return message if str(path) in message else f"{path}: {message}"
-
-
-def _write_each(balances: list[Balance], plan: Plan, overwrite: bool, failures: list[str]) -> None:
-    from c5.parallel import in_parallel
-    from c5.photos.balancing import OUTPUTS, write_output
-
-    def write(one: Balance) -> list[Path | str]:
-        done: list[Path | str] = []
-        for kind in OUTPUTS:
-            place = plan.places.get((one.path, kind))
-            if place is not None:
-                try:
-                    done.append(write_output(one, kind, place, overwrite))
-                except C5Error as error:
-                    done.append(str(error))
+                done.append(Failure(result.path, f"{error} (--{name})"))
         return done
 
-    if not plan.places:
-        return
-    with progress_bar() as progress:
-        for _, done in progress.track(in_parallel(write, balances), len(balances), description="writing"):
-            for each in done:
-                if isinstance(each, str):
-                    failures.append(each)
-                else:
-                    errors.print(each, markup=False)
+    def take(self, result: Balance | Failure, made: list[Path | Failure], selection: Selection) -> None:
+        """Print one result and what was written for it."""
+        from c5.photos.summary import describe
+
+        if isinstance(result, Failure):
+            self.failures.append(result)
+            return
+        if result.roll not in self.rolls:
+            self.rolls.add(result.roll)
+            self.failures += result.roll.failures
+            _print_roll(result.roll, selection)
+        self._count(made)
+        self.rows.append(describe(result))
+        for name, place in self.tables.items():
+            if place is None:
+                print(_encode(name, [self.rows[-1]], first=len(self.rows) == 1), end="", flush=True)
+        if self.sheets:
+            self.page.append(result)
+            if len(self.page) == PAGE:
+                self._write_page()
+
+    def finish(self) -> None:
+        """Write and print what is one for the whole set."""
+        from c5.io.files import write_file
+
+        if not self.rows:
+            return
+        if None not in self.tables.values():
+            _print_table(self.rows)
+        if "xmp" in self.outputs and any(Path(row["file"]).suffix.lower() == ".dng" for row in self.rows):
+            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
+        if self.page:
+            self._write_page()
+        for name, place in self.tables.items():
+            if place is not None and place not in self.there:
+                content = _encode(name, self.rows).encode()
+                self._count([_try(partial(write_file, place, content), place)])
+
+    def print_summary(self) -> None:
+        uncertain = sum(row["uncertain"] for row in self.rows)
+        counts = {"written": self.written, "already there": len(self.there), "uncertain": uncertain}
+        counts["failed"] = len(self.failures)
+        text = ", ".join(f"{count} {what}" for what, count in counts.items())
+        errors.print(f"{text}{'; --overwrite replaces what is there' if self.there else ''}", markup=False)
+
+    def _write_page(self) -> None:
+        from c5.photos.picture import write_picture
+        from c5.photos.summary import draw_sheet
+
+        number, page = (len(self.rows) - 1) // PAGE, self.page
+        self.page = []
+        title = f"{len(page)} photographs"
+        if len(self.sheets) > 1:
+            title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
+        if self.sheets[number] not in self.there:
+            place = self.sheets[number]
+            self._count([_try(lambda: write_picture(place, draw_sheet(title, page)), place)])
+
+    def _count(self, made: list[Path | Failure]) -> None:
+        for item in made:
+            if isinstance(item, Failure):
+                self.failures.append(item)
+            else:
+                self.written += 1
+                errors.print(item, markup=False)
 
 
-def _write_set(
-    balances: list[Balance], rows: list[dict[str, Any]], places: dict[str, list[Path]], failures: list[str]
-) -> None:
-    """What is one for the whole set: the contact sheets, the table."""
-    from c5.io.files import write_file
-
-    makers: dict[str, Callable[[int, Path], Path]] = {
-        "sheet": partial(_write_page, balances, rows),
-        "json": lambda _, place: write_file(place, _as_json(rows).encode()),
-        "csv": lambda _, place: write_file(place, _as_csv(rows).encode()),
-    }
-    if not balances:
-        return
-    for kind, wanted in places.items():
-        if not wanted:
-            print(_as_json(rows) if kind == "json" else _as_csv(rows), end="")
-        pages = -(-len(balances) // PAGE)  # fewer than planned where files failed
-        for page, place in enumerate(wanted[:pages]):
-            try:
-                errors.print(makers[kind](page, place), markup=False)
-            except C5Error as error:
-                failures.append(str(error))
+def _try(write: Callable[[], Path], place: Path) -> Path | Failure:
+    try:
+        return write()
+    except C5Error as error:
+        return Failure(place, str(error))
 
 
-def _write_page(balances: list[Balance], rows: list[dict[str, Any]], page: int, place: Path) -> Path:
-    from c5.photos.balancing import show_pair
-    from c5.photos.picture import Frame, make_sheet, write_picture
+def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> str:
+    from c5.photos.summary import to_csv
 
-    part = range(page * PAGE, min((page + 1) * PAGE, len(balances)))
-    frames = [Frame(show_pair(balances[i].shot, balances[i].illuminant), _caption(rows[i])) for i in part]
-    title = f"{len(balances)} photographs"
-    if len(balances) > PAGE:
-        title += f", {part.start + 1} to {part.stop}"
-    return write_picture(place, make_sheet(title, ["as shot", "balanced"], frames))
+    return to_csv(rows, heading=first) if table == "csv" else "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def _caption(row: dict[str, Any]) -> str:
-    light = "" if row["kelvin"] is None else f"{row['kelvin']} K, tint {row['tint']:+d}"
-    return f"{Path(row['file']).name}   {light}{'   uncertain' if row['uncertain'] else ''}"
+def _print_roll(roll: Roll, selection: Selection) -> None:
+    from c5.photos.rolls import Origin
 
-
-def _as_json(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def _as_csv(rows: list[dict[str, Any]]) -> str:
-    """The same with three columns for each color."""
-    flat = []
-    for row in rows:
-        cells: dict[str, Any] = {}
-        for key, value in row.items():
-            several = key in ("illuminant", "gains", "camera_gains")
-            cells |= (
-                {f"{key}_{c}": v for c, v in zip("rgb", value or [None] * 3, strict=True)} if several else {key: value}
-            )
-        flat.append(cells)
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(flat[0]) if flat else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return table.getvalue()
+    what = {
+        Origin.NOWHERE: "no roll, from the file alone",
+        Origin.CATALOG: f"roll of {roll.size} {selection.value} photographs",
+        Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
+    }.get(roll.origin)
+    if what is not None:
+        used = f": {', '.join(path.name for path in roll.paths)}" if roll.paths else ""
+        more = "; more would help: c5 catalog add DIR" if roll.size < 2 else ""
+        errors.print(f"{roll.camera or 'camera not told'}: {what}{used}{more}", markup=False)
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

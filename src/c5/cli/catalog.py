@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from c5.cli.console import console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, White, make_reader
+from c5.cli.options import AssumeSrgb, Black, White
 from c5.errors import ReadError
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def add(
     photographs that are in the catalogue, forget them first.
     """
     from c5.photos.catalog import Catalog
+    from c5.photos.photo import Reading
 
-    read = make_reader(black, white, assume_srgb)
+    reading = Reading(black, white, assume_srgb)
     try:
         with progress_bar() as progress, Catalog.open(catalog) as opened:
             looking = progress.add_task("looking for photographs", total=None)
@@ -57,7 +58,7 @@ def add(
                 progress.remove_task(looking)
                 return progress.track(paths, description="reading the photographs")
 
-            added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track, read=read)
+            added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track, reading=reading)
             nameless = sum(row.images for row in opened.status() if row.camera is None)
     except KeyboardInterrupt:
         errors.print("c5: stopped; what was read is kept, and the same command goes on from there", markup=False)
@@ -119,8 +120,8 @@ def _print_failures(added: Added) -> None:
         errors.print(
             f"c5: {folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget", markup=False
         )
-    for _, message in added.failed[:SHOWN]:
-        errors.print(f"c5: {message}", markup=False)
+    for failure in added.failed[:SHOWN]:
+        errors.print(f"c5: {failure.message}", markup=False)
     if len(added.failed) > SHOWN:
         errors.print(f"c5: and {len(added.failed) - SHOWN} more: see c5 catalog status --failed", markup=False)
     if added.failed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -18,12 +19,30 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from c5.cli.environment import threads_unlimited
 from c5.errors import ParameterError
 
 errors = Console(stderr=True, soft_wrap=True, highlight=False)
 console = Console(soft_wrap=True, highlight=False)
 
 Item = TypeVar("Item")
+
+FLAGS = {
+    "overwrite=True": "--overwrite",
+    "assume_srgb=True": "--assume-srgb",
+    "matrices=read_matrices(FILE)": "--matrices FILE",
+    "more problems)": "more problems: see c5 data check)",
+}
+"""Remedies in the library's words, which are Python's, and in those of the command."""
+
+
+def complain(problem: object) -> None:
+    """One line on standard error, with the remedy as a flag and nothing that a terminal would obey."""
+    message = str(problem)
+    for python, flag in FLAGS.items():
+        message = message.replace(python, flag)
+    printable = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
+    errors.print(f"c5: {printable}", markup=False)
 
 
 def progress_bar() -> Progress:
@@ -55,6 +74,9 @@ def print_table(table: Table) -> None:
     Console(width=None if console.is_terminal else 200, highlight=False).print(table)
 
 
-def need_torch() -> None:
+def start_torch() -> None:
+    """Load torch, and let it use all cores."""
     if find_spec("torch") is None or find_spec("onnx") is None:
         raise ParameterError("this needs torch: run pip install 'c5-awb[train]'")
+    with threads_unlimited():
+        import_module("torch").get_num_threads()  # which counts the cores the first time

@@ -1,39 +1,82 @@
-"""What several commands ask for in the same words: levels, classical methods."""
+"""Options that several commands have: each means the same everywhere, and is described in the same words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.errors import ParameterError
+from c5.cli.console import complain, show_progress
+from c5.errors import WriteError
 
 if TYPE_CHECKING:
-    from c5.ccc import Estimate
-    from c5.image import LinearImage
-    from c5.io.raw import Photograph
+    from c5.model import Model
+    from c5.photos.photo import Reading
+    from c5.photos.rolls import Roll
 
+# What goes in
+
+Photographs = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Raw files, 16-bit linear PNG or TIFF, or .npy.")
+]
+Datasets = Annotated[
+    list[Path], typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, or .c5data packs.")
+]
 AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
-Black = Annotated[float, typer.Option(help="The black level; default: the file's own.", show_default=False)]
-White = Annotated[float | None, typer.Option(help="The white level; default: the file's own.")]
+Black = Annotated[float, typer.Option("--black", help="The black level; default: the file's own.", show_default=False)]
+White = Annotated[float | None, typer.Option("--white", help="The white level; default: the file's own.")]
+LayoutName = Annotated[
+    str | None, typer.Option("--layout", help="How the data is laid out, if that is not recognised.")
+]
+MatricesFile = Annotated[Path | None, typer.Option("--matrices", help="A CSV file with the matrices of cameras.")]
+
+# What is known of the camera, and what estimates
+
+ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
+ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
+RollFolder = Annotated[Path | None, typer.Option("--roll", help="A folder of photographs of the same camera.")]
+CameraName = Annotated[str | None, typer.Option("--camera", help="The camera of files that do not name theirs.")]
+MethodName = Annotated[
+    str | None,
+    typer.Option("--method", help="An estimator: a name that `c5 methods` lists, module:Class, or a model."),
+]
+AugmentationName = Annotated[
+    str | None,
+    typer.Option("--augmentation", help="How images are made: paper, sampling, clustering, virtual or catalogue."),
+]
+Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at a time; default: one a core, up to 4.", min=1)]
+Seed = Annotated[int, typer.Option("--seed", help="Another number gives another result.", min=0)]
+Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
+
+# What comes out
+
+OutFile = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
+OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
+Plots = Annotated[Path | None, typer.Option("--plots", help="A folder to draw plots into.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
 
 
-def make_reader(black: float, white: float | None, assume_srgb: bool) -> Callable[..., Photograph]:
-    """`read_photograph` with the levels that were asked for."""
-    from c5.io.raw import read_photograph
+def check_free(path: Path, overwrite: bool) -> None:
+    """Refuse to replace what exists, before the work begins."""
+    if path.exists() and not overwrite:
+        raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
 
-    return partial(read_photograph, black=black, white=white, assume_srgb=assume_srgb)
 
+def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:
+    """The roll of a folder; photographs that cannot be used are named and passed over."""
+    from c5.photos import rolls
 
-def find_classical(method: str) -> Callable[[LinearImage], Estimate]:
-    """A classical estimator by its name, as a model would be called."""
-    from c5.ccc import Estimate
-    from c5.classical import METHODS
-    from c5.image import shrink
-
-    if method not in METHODS:
-        raise ParameterError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
-    chosen = METHODS[method]
-    return lambda image: Estimate(chosen(shrink(image)))
+    listed = rolls.list_roll(folder)
+    taken = model.takes(len(listed))
+    if taken < len(listed):
+        complain(f"the model takes {taken} additional images: using {taken} of the {len(listed)} in {folder}")
+    track = partial(show_progress, what="reading the roll")
+    roll = rolls.read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
+    for failure in roll.failures:
+        complain(f"passed over: {failure.message}")
+    return roll

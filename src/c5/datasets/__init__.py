@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared
+from c5 import plugins
+from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared, thumbnails
 from c5.datasets.container import Report
 from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
-from c5.errors import DataError, ParameterError
+from c5.errors import DataError, ParameterError, PluginError
 
 __all__ = [
     "LAYOUTS",
@@ -28,24 +29,62 @@ __all__ = [
     "write_pack",
 ]
 
-LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, intel_tau)
-"""In the order in which a folder is compared with them."""
+LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, thumbnails, intel_tau)
+"""Those of this package, in the order in which a folder is compared with them; plugins come after them."""
 
 
 def find_layout(path: Path, name: str | None = None) -> Dataset:
     """The layout of that name, or the first that a folder or file looks like."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give a dataset")
+    own = {layout.NAME: layout for layout in LAYOUTS}
+    if name in own:
+        return own[name]
     if name is not None:
-        for layout in LAYOUTS:
-            if name == layout.NAME:
-                return layout
-        raise ParameterError(f"no layout is called {name!r}; there are {', '.join(each.NAME for each in LAYOUTS)}")
+        found = plugins.find(plugins.DATASETS, own)
+        if name not in found:
+            raise ParameterError(f"no layout is called {name!r}; there are {', '.join([*own, *found])}")
+        return _PluginLayout(found[name])
     for layout in LAYOUTS:
         if layout.recognises(path):
             return layout
-    known = ", ".join(each.NAME for each in LAYOUTS)
+
+    def look(plugin: plugins.Plugin) -> Dataset | None:
+        layout = _PluginLayout(plugin)
+        return layout if layout.recognises(path) else None
+
+    others = plugins.use_all(plugins.DATASETS, own, look)
+    for other in others.values():
+        if other is not None:
+            return other
+    known = ", ".join([*own, *others])
     raise DataError(f"{path}: no labelled images in a layout that is known ({known}); see docs/datasets.md")
+
+
+class _PluginLayout:
+    """A layout of another package. What goes wrong in it is told in one line that names the package."""
+
+    def __init__(self, plugin: plugins.Plugin) -> None:
+        self._plugin, self._layout = plugin, plugin.make()
+        missing = [part for part in ("DESCRIPTION", "recognises", "read") if not hasattr(self._layout, part)]
+        if missing:
+            raise PluginError(f"{plugin} is no dataset layout: it has no {', '.join(missing)}")
+
+    @property
+    def NAME(self) -> str:  # noqa: N802
+        return self._plugin.name
+
+    @property
+    def DESCRIPTION(self) -> str:  # noqa: N802
+        return str(self._layout.DESCRIPTION)
+
+    def recognises(self, folder: Path) -> bool:
+        with plugins.guard(str(self._plugin)):
+            return bool(self._layout.recognises(folder))
+
+    def read(self, folder: Path) -> Found:
+        with plugins.guard(str(self._plugin)):
+            return Found(*self._layout.read(folder))
 
 
 def examine(path: str | Path, layout: str | None = None) -> Found:
@@ -58,13 +97,13 @@ def examine(path: str | Path, layout: str | None = None) -> Found:
 
 
 def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = None) -> list[Sample]:
-    """The samples of datasets that are in order. A problem is an error here: nothing is left out silently."""
+    """The samples of datasets without problems. A problem is an error here: nothing is left out silently."""
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     samples: list[Sample] = []
     for path in several:
         found = examine(path, layout)
         if found.problems:
-            more = f" (and {len(found.problems) - 1} more: c5 data check {path})" if len(found.problems) > 1 else ""
+            more = f" (and {len(found.problems) - 1} more problems)" if len(found.problems) > 1 else ""
             raise DataError(f"{found.problems[0].message}{more}")
         samples += found.samples
     names = set()

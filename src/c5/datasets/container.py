@@ -102,7 +102,7 @@ class Container:
 def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
     start = file.read(START.size)
     if not start.startswith(form.magic):
-        raise DataError(f"{path}: not a {form.noun}")
+        raise DataError(f"{path}: not a {form.noun}; give another file")
     version = START.unpack(start)[1] if len(start) == START.size else 0
     if version > form.version:
         raise DataError(
@@ -125,7 +125,7 @@ def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
             _check_place(entry, offset)
         return index
     except UNPACKING_ERRORS as error:
-        remedy = "copy it again, or finish it with the command that began it"
+        remedy = "copy it again, or let the writing that began it finish"
         raise DataError(f"{path}: cut short or damaged: {error}; {remedy}") from error
 
 
@@ -213,7 +213,7 @@ def write_container(
     """
     path = Path(path)
     if path.exists() and not overwrite:
-        raise WriteError(f"{path}: exists already; choose another name, or overwrite it")
+        raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

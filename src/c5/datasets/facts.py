@@ -7,10 +7,13 @@ from collections.abc import Collection
 SHORT_NAMES = {
     "Canon1D": "Canon-EOS-1D",
     "Canon1DsMkIII": "Canon-EOS-1Ds-Mark-III",
+    "Canon550D": "Canon-EOS-550D",
     "Canon5D": "Canon-EOS-5D",
+    "Canon_5DSR": "Canon-EOS-5DS-R",
     "Canon600D": "Canon-EOS-600D",
     "FujifilmXM1": "Fujifilm-X-M1",
     "NikonD5200": "Nikon-D5200",
+    "Nikon_D810": "Nikon-D810",
     "OlympusEPL6": "Olympus-E-PL6",
     "PanasonicGX1": "Panasonic-DMC-GX1",
     "SamsungNX2000": "Samsung-NX2000",

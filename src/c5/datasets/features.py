@@ -91,6 +91,22 @@ class PaletteFeature:
 
 
 @dataclass(frozen=True)
+class VividnessFeature:
+    """How much the colors of an image vary, whatever the model: rolls can be chosen by it."""
+
+    @property
+    def key(self) -> str:
+        return f"vividness {Grid().key}"
+
+    def encode(self, image: LinearImage, rng: np.random.Generator) -> bytes:
+        return np.asarray(histogram(image, Grid()).vividness, dtype="<f8").tobytes()
+
+    def decode(self, data: bytes) -> float:
+        (value,) = np.frombuffer(data, "<f8")
+        return float(value)
+
+
+@dataclass(frozen=True)
 class EstimateFeature:
     """The estimate of a classical method."""
 
@@ -154,7 +170,7 @@ def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
 def _code_values() -> NDArray[np.float32]:
     values = np.exp(-STEP * (np.arange(CODES) - 1.0))
     values[0] = 0
-    return values.astype(np.float32)
+    return np.asarray(values, dtype=np.float32)
 
 
 def feature_rng(digest: str) -> np.random.Generator:

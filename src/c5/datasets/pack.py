@@ -21,7 +21,7 @@ from c5.image import LinearImage, nothing_counts, shrink
 from c5.parallel import in_parallel
 
 NAME = "pack"
-DESCRIPTION = "a .c5data file made by `c5 data pack`"
+DESCRIPTION = "a .c5data pack"
 
 FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images")
 CODEC = "jpegxl"

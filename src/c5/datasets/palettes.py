@@ -76,6 +76,8 @@ def make_palettes(image: LinearImage, powers: tuple[int, ...], rng: np.random.Ge
         try:
             halves = _palette(cell_weights(view, grid))
         except ImageError:  # nothing there counts
+            if not spans:
+                raise
             spans.append(spans[0])
             continue
         spans.append([])

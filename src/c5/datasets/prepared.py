@@ -6,7 +6,10 @@ docs/file-formats.md specifies it.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +23,15 @@ from c5.datasets.sample import Decoded, Found, Sample
 from c5.errors import C5Error, DataError
 from c5.image import LinearImage
 from c5.io.files import cache_folder
-from c5.parallel import in_processes
+from c5.parallel import in_parallel, in_processes
 
 NAME = "set"
-DESCRIPTION = "a .c5set file made by `c5 data prepare`"
+DESCRIPTION = "a .c5set prepared set"
 
 FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
+
+FEW = 16
+"""Processes are not worth their start for fewer images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +94,8 @@ def write_prepared(
 ) -> Report:
     """Write features of images with their labels to one file, on all cores; see `write_container`."""
     wanted = tuple(dict.fromkeys(features))
-    each = partial(in_processes, jobs=jobs)
+    few = isinstance(samples, Sequence) and len(samples) < FEW
+    each = in_parallel if few or jobs == 1 else partial(in_processes, jobs=jobs)
     keys = [feature.key for feature in wanted]
     encode = partial(_encode, wanted, _digest(keys))
     return write_container(track(samples), path, FORMAT, encode, each, overwrite=overwrite, more={"features": keys})
@@ -133,12 +140,23 @@ def prepare(
     contents = [[sample.name, sample.pixels.digest()] for sample in missing]
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
     if not path.exists():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:  # a cache that cannot be written is only slower
+            path = _passing_folder() / path.name
         report = write_prepared(missing, path, features, track)
         if report.skipped:
             path.unlink()
             raise DataError(report.skipped[0].message)
     kept = {sample.name: sample.prepared for sample in read(path).samples}
     return [replace(sample, prepared=kept.get(sample.name, sample.prepared)) for sample in samples]
+
+
+def _passing_folder() -> Path:
+    """A folder that is gone when the program ends."""
+    folder = tempfile.mkdtemp(prefix="c5-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def load_feature(sample: Sample, feature: Feature[Decoded]) -> Decoded:

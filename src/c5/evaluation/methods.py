@@ -17,16 +17,13 @@ from numpy.typing import NDArray
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.datasets.facts import all_names
-from c5.datasets.features import EstimateFeature, Feature, HistogramFeature
+from c5.datasets.features import EstimateFeature, Feature, HistogramFeature, VividnessFeature
 from c5.datasets.prepared import load_feature
 from c5.errors import ParameterError
 from c5.evaluation.protocols import Fold
-from c5.histograms import Grid, Histograms
+from c5.histograms import Histograms
 from c5.model import Model, Profile
 from c5.rolls import Selection, select_rolls
-
-VIVIDNESS_GRID = Grid()
-"""Every photograph's vividness is taken from its histograms on this grid, whatever the method."""
 
 REPEATS = 10
 """How often additional images are drawn anew, as in the paper."""
@@ -79,8 +76,7 @@ class Task:
 
     def vividness(self) -> Float64s:
         """(photographs,) how much their colors vary."""
-        feature = HistogramFeature(VIVIDNESS_GRID)
-        return np.array([float(load_feature(sample, feature).vividness[0]) for sample in self.photographs])
+        return np.array([load_feature(sample, VividnessFeature()) for sample in self.photographs])
 
 
 class Estimates(NamedTuple):
@@ -162,7 +158,7 @@ class Rolls:
     def features(self) -> Sequence[Feature[Any]]:
         """What the selections need of photographs."""
         by_vividness = {Selection.VIVID, Selection.DULL} & set(self.selections)
-        return (HistogramFeature(VIVIDNESS_GRID),) if by_vividness else ()
+        return (VividnessFeature(),) if by_vividness else ()
 
     def draw(
         self, cameras: NDArray[np.str_], vividness: Callable[[], Float64s], queries: NDArray[np.int64]

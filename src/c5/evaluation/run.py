@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
 from c5.io.files import write_file
+from c5.parallel import in_parallel
 
 
 class Done(NamedTuple):
@@ -42,12 +45,15 @@ def evaluate(
     methods: Sequence[Method],
     folder: Path,
     *,
+    report: Callable[[Done], None] = lambda done: None,
     track: Track = lambda items, _: items,
     command: str = "",
-) -> Iterator[Done]:
-    """Run what has not been run yet, fold by fold; at the end `results.json` is in the folder.
+    jobs: int = 1,
+) -> Results:
+    """Run what has not been run yet, fold by fold, and write `results.json` into the folder.
 
-    Rows that it held already, of other methods on the same images, stay in it.
+    Rows that it held already, of other methods on the same images, stay in it. `report` hears of each fold when it is
+    done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
     """
     folds = make_folds(protocol, samples)
     names = [method.name for method in methods]
@@ -55,46 +61,81 @@ def evaluate(
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
     samples = _prepare(samples, methods, track)
-    photographs = [sample for sample in samples if not sample.made]
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
     data = make_digest([contents[sample.name] for sample in samples])
     before = _load_results(folder / "results.json", protocol.name, images, described, data)
+    run = _Run(samples, contents, data, folder, track, command)
     rows: list[Row] = []
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
-        made: list[dict[str, Any]] = []
-        for number, fold in enumerate(folds):
-            training = training_side(fold, samples) if method.learns else []
-            check_separation(fold, training)
-            test = test_side(fold, photographs)
-            digest = make_digest([sorted(fold.unseen), *(contents[sample.name] for sample in training)])
-            task = Task(fold, training, test, photographs, folder / "models", digest, track)
-            key = make_digest([method.settings, digest, sorted(fold.test), data])
-            place = folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
-            found, origin = _load(place, key)
-            kept = found is not None
-            if found is None:
-                origin = _provenance(command, method)
-                truth = np.stack([sample.illuminant for sample in test])
-                estimates = method.estimate(task).items()
-                found = {
-                    name: _Found(angular_error(each.illuminants, truth), each.uncertainties) for name, each in estimates
-                }
-                _save(place, key, found, origin)
-            made += [origin] if origin not in made else []
-            for variant, (values, unsure) in found.items():
-                each_image = [
-                    ImageErrors(sample.name, values[:, column], None if unsure is None else unsure[:, column])
-                    for column, sample in enumerate(test)
-                ]
-                variants.setdefault(variant, []).append(each_image)
-            errors = {variant: each.errors for variant, each in found.items()}
-            yield Done(method.name, fold.name, errors, kept, index * len(folds) + number + 1, len(methods) * len(folds))
-        rows += [make_row(method.name, v, tested, images, method.settings, made) for v, tested in variants.items()]
+        origins: list[dict[str, Any]] = []
+        run_fold = partial(run.run_fold, method)
+        finished = in_parallel(run_fold, folds, jobs) if jobs > 1 else ((fold, run_fold(fold)) for fold in folds)
+        with closing(finished):
+            for number, (fold, found) in enumerate(finished, index * len(folds) + 1):
+                origins += [found.origin] if found.origin not in origins else []
+                for variant, errors in found.by_image().items():
+                    variants.setdefault(variant, []).append(errors)
+                shown = {variant: errors.errors for variant, errors in found.errors.items()}
+                report(Done(method.name, fold.name, shown, found.kept, number, len(methods) * len(folds)))
+        rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
     results = Results(protocol.name, protocol.description, data, images, described, rows)
-    (results if before is None else merge([before, results])).save(folder / "results.json")
+    if before is not None:
+        results = merge([before, results])
+    results.save(folder / "results.json")
+    return results
+
+
+class _FoldResult(NamedTuple):
+    test: list[Sample]
+    errors: dict[str, _Errors]  # by variant
+    origin: dict[str, Any]
+    kept: bool  # from an earlier run
+
+    def by_image(self) -> dict[str, list[ImageErrors]]:
+        """By variant, the errors of each image."""
+        return {
+            variant: [
+                ImageErrors(sample.name, values[:, column], None if unsure is None else unsure[:, column])
+                for column, sample in enumerate(self.test)
+            ]
+            for variant, (values, unsure) in self.errors.items()
+        }
+
+
+class _Run(NamedTuple):
+    """What all folds of an evaluation have in common."""
+
+    samples: Sequence[Sample]
+    contents: dict[str, list[Any]]
+    data: str
+    folder: Path
+    track: Track
+    command: str
+
+    def run_fold(self, method: Method, fold: Fold) -> _FoldResult:
+        """One fold of one method, from disk where it was run before."""
+        photographs = [sample for sample in self.samples if not sample.made]
+        training = training_side(fold, self.samples) if method.learns else []
+        check_separation(fold, training)
+        test = test_side(fold, photographs)
+        digest = make_digest([sorted(fold.unseen), *(self.contents[sample.name] for sample in training)])
+        key = make_digest([method.settings, digest, sorted(fold.test), self.data])
+        place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
+        found, origin = _load(place, key)
+        if found is not None:
+            return _FoldResult(test, found, origin, kept=True)
+        task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
+        truth = np.stack([sample.illuminant for sample in test])
+        found = {
+            variant: _Errors(angular_error(estimates.illuminants, truth), estimates.uncertainties)
+            for variant, estimates in method.estimate(task).items()
+        }
+        origin = _provenance(self.command, method)
+        _save(place, key, found, origin)
+        return _FoldResult(test, found, origin, kept=False)
 
 
 def _load_results(
@@ -137,28 +178,28 @@ def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-class _Found(NamedTuple):
+class _Errors(NamedTuple):
     """What a method came to on one fold, in one variant; (repeats, images) each."""
 
     errors: Float64s
     uncertainties: Float64s | None
 
 
-def _save(path: Path, key: str, found: dict[str, _Found], made: dict[str, Any]) -> None:
+def _save(path: Path, key: str, found: dict[str, _Errors], made: dict[str, Any]) -> None:
     errors = {variant: each.errors.tolist() for variant, each in found.items()}
     unsure = {variant: each.uncertainties.tolist() for variant, each in found.items() if each.uncertainties is not None}
     content = {"key": key, "made": made, "errors": errors, "uncertainties": unsure}
     write_file(path, json.dumps(content).encode())
 
 
-def _load(path: Path, key: str) -> tuple[dict[str, _Found] | None, dict[str, Any]]:
+def _load(path: Path, key: str) -> tuple[dict[str, _Errors] | None, dict[str, Any]]:
     try:
         content = json.loads(path.read_text())
         if content["key"] != key:
             return None, {}
         unsure = {variant: np.array(values) for variant, values in content.get("uncertainties", {}).items()}
         errors = {variant: np.array(values) for variant, values in content["errors"].items()}
-        return {variant: _Found(errors[variant], unsure.get(variant)) for variant in errors}, content["made"]
+        return {variant: _Errors(errors[variant], unsure.get(variant)) for variant in errors}, content["made"]
     except FileNotFoundError:
         return None, {}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,49 +1,40 @@
-"""From an estimate to a decision, and from that to files that other programs read.
+"""White balance for a set of photographs: files in; results, or failures, out one by one as they are done.
 
-Everything here is about one set of photographs: what is used as the light of each, and how it is handed on.
+for result in balance(paths, Settings(catalog=catalog)):
+    if isinstance(result, Failure):
+        print(result.message)
+    else:
+        print(result.path, result.illuminant, result.uncertainty)
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections import deque
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from c5.classical import gray_world
-from c5.color import Bools, Float64s, angular_error, camera_to_srgb, gains, rgb_to_uv, uv_to_rgb
-from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import TemperatureTint, dng_temperature, rawtherapee_temperature
-from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.image import LinearImage, shrink
-from c5.io.files import write_file
-from c5.io.raw import Photograph
-from c5.photos.catalog.photographs import OWN_PREVIEWS, printable
-from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn, write_picture
-from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
-
-Result = TypeVar("Result")
+from c5.color import Float64s
+from c5.errors import C5Error, ParameterError
+from c5.histograms import Histograms
+from c5.io.raw import read_header
+from c5.model import Model, Profile, load_model
+from c5.parallel import MOST_JOBS, in_parallel
+from c5.photos.catalog import Catalog
+from c5.photos.files import Failure
+from c5.photos.photo import Photo, Reading, read_photo
+from c5.photos.rolls import Origin, Roll, build_roll
+from c5.photos.smoothing import Moment, smooth_in_turn
+from c5.rolls import MOST_VIVID, Selection
 
 UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
-
-PREVIEW_PIXELS = 1_500_000
-
-STEADINESS = 0.01
-"""How much the light of a sequence is thought to change from one photograph to the next, in nats."""
-
-LONGEST_PAUSE = 120.0
-"""Seconds without a photograph that end a sequence, whatever its usual pause."""
-UNUSUAL_PAUSE = 10.0
-"""So many times the usual pause end it too."""
 
 
 class Fallback(Enum):
@@ -56,69 +47,87 @@ class Fallback(Enum):
     """The estimate all the same."""
 
 
-class Thumbnail(NamedTuple):
-    """Linear pixels as few as a contact sheet shows."""
+@dataclass(frozen=True)
+class Settings:
+    """How a set of photographs is balanced."""
 
-    rgb: NDArray[np.float16]  # (height, width, 3)
-    mask: Bools
-    clipped: Bools
+    model: Model = field(default_factory=load_model)
+    profile: Profile | None = None
+    """What is known of the camera of all photographs; without, each camera's roll is looked for."""
+    catalog: Catalog | None = None
+    """Gives rolls, and the histograms of the photographs that it holds."""
+    camera: str | None = None
+    """The camera of files that do not tell theirs."""
+    selection: Selection = Selection.VIVID
+    """Which photographs of the catalogue make a roll."""
+    roll_size: int = MOST_VIVID
+    smooth: bool = False
+    """Whether the light of bursts and time-lapses is steadied."""
+    fallback: Fallback = Fallback.NONE
+    reading: Reading = Reading()
+    thumbnails: bool = False
+    """Whether photographs come with thumbnails, for a contact sheet."""
+    jobs: int | None = None
+    """Files read at a time; by default one a core, up to four."""
 
-
-@dataclass(frozen=True, eq=False)
-class Shot:
-    """What is kept of a photograph while its set is worked on: thousands of them fit into memory."""
-
-    path: Path
-    camera: str | None
-    time: datetime | None
-    as_shot: Float64s | None
-    """The illuminant of the camera's own white balance."""
-    gray_world: Float64s
-    matrices: CameraMatrices | None
-    orientation: int
-    thumbnail: Thumbnail | None = None
-
-    @classmethod
-    def of(cls, path: Path, photograph: Photograph) -> Shot:
-        return cls(
-            path,
-            photograph.image.camera,
-            photograph.time,
-            photograph.as_shot,
-            gray_world(photograph.image),
-            photograph.matrices,
-            photograph.orientation,
-        )
-
-    def with_thumbnail(self, image: LinearImage) -> Shot:
-        height, width = image.rgb.shape[:2]
-        small = shrink(image, round(height * width * (PICTURE_WIDTH / max(height, width)) ** 2))
-        return replace(self, thumbnail=Thumbnail(small.rgb.astype(np.float16), small.mask, small.clipped))
+    def __post_init__(self) -> None:
+        if self.roll_size < 1:
+            raise ParameterError(f"a roll has at least 1 photograph, not {self.roll_size}")
+        if self.profile is not None:
+            self.model.check_profile(self.profile)
 
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """One photograph and the light that is taken out of it."""
+    """A photograph and the light that is taken out of it."""
 
-    shot: Shot
+    photo: Photo
     illuminant: Float64s
     """(3,) what is used."""
     uncertainty: float | None
     """Degrees, of the model's estimate, whatever is used."""
-    by: str
+    source: str
     """What the illuminant comes from: model, smoothed, camera, gray-world."""
-    roll: int
-    """How many images of the camera the model knew."""
-    read: Callable[..., Photograph]
-    """The photograph again; `pixels` says at how many."""
+    roll: Roll
+    """What the model knew of the camera. All photographs of a camera share it."""
 
     @property
     def path(self) -> Path:
-        return self.shot.path
+        return self.photo.path
 
     @property
     def uncertain(self) -> bool:
         return (self.uncertainty or 0) > UNCERTAIN_DEG
+
+
+def balance(
+    paths: Iterable[str | Path], settings: Settings | None = None, *, wanted: Collection[Path] | None = None
+) -> Generator[Balance | Failure, None, None]:
+    """The white balance of each photograph, in the order of `paths`, as soon as it is known.
+
+    Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
+    is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are told by
+    their headers, some of them, spread evenly, are read first, and none is read twice. Smoothing holds a photograph
+    back until its sequence is complete.
+
+    With `wanted`, only these photographs have results; the others serve for rolls and sequences.
+    """
+    settings = settings or Settings()
+    files = list(dict.fromkeys(Path(path) for path in paths))
+    return _balance(files, settings, files if wanted is None else wanted)
+
+
+def _balance(
+    paths: list[Path], settings: Settings, wanted: Collection[Path]
+) -> Generator[Balance | Failure, None, None]:
+    asked = set(wanted)
+    with closing(_Loader(settings)) as loader:
+        rolls = _Rolls(paths, settings, loader)
+        needed = paths if settings.smooth else [path for path in paths if path in asked]
+        results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
+        for result in smooth_in_turn(results, rolls.moments) if settings.smooth else results:
+            if result.path in asked:
+                yield result if isinstance(result, Failure) else apply_fallback(result, settings.fallback)
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
@@ -126,277 +135,135 @@ def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
     if not balance.uncertain or fallback is Fallback.NONE:
         return balance
     if fallback is Fallback.GRAY_WORLD:
-        return replace(balance, illuminant=balance.shot.gray_world, by="gray-world")
-    as_shot = balance.shot.as_shot
-    return balance if as_shot is None else replace(balance, illuminant=as_shot, by="camera")
+        return replace(balance, illuminant=balance.photo.gray_world, source="gray-world")
+    as_shot = balance.photo.as_shot
+    return balance if as_shot is None else replace(balance, illuminant=as_shot, source="camera")
 
 
-def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[Balance]:
-    """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
-
-    The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
-    mean (Kalman, then Rauch, Tung and Striebel). A pause that is long for the sequence allows a larger change, and one
-    that is very long ends it. Photographs without a time, or alone, stay as they are.
-    """
-    result = list(balances)
-    for order, seconds in _sequences(balances):
-        pauses = np.diff(seconds)
-        walk = steadiness**2 * np.maximum(pauses / _usual(pauses), 1)
-        noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
-        seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
-        for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):
-            result[index] = replace(balances[index], illuminant=uv_to_rgb(uv), by="smoothed")
-    return result
-
-
-def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64s]]:
-    """The places of the photographs of each sequence of two and more, in the order of their times, and these."""
-    cameras: dict[str | None, list[tuple[float, str, int]]] = {}
-    for index, balance in enumerate(balances):
-        time = balance.shot.time
-        if time is not None:  # local time, without the jumps of any place
-            moment = (time.replace(tzinfo=UTC).timestamp(), str(balance.path), index)
-            cameras.setdefault(balance.shot.camera, []).append(moment)
-    for moments in cameras.values():
-        moments.sort()
-        seconds = np.array([second for second, *_ in moments])
-        for first, last in _split(seconds, LONGEST_PAUSE):
-            usual = _usual(np.diff(seconds[first:last]))
-            for start, stop in _split(seconds[first:last], UNUSUAL_PAUSE * usual):
-                if stop - start > 1:
-                    order = [index for *_, index in moments[first + start : first + stop]]
-                    yield order, seconds[first + start : first + stop]
-
-
-def _split(seconds: Float64s, longest: float) -> list[tuple[int, int]]:
-    """Where runs without a longer pause begin and end."""
-    edges = [0, *(np.flatnonzero(np.diff(seconds) > longest) + 1).tolist(), len(seconds)]
-    return list(itertools.pairwise(edges))
-
-
-def _usual(pauses: Float64s) -> float:
-    """The median pause; cameras count whole seconds, so none is shorter."""
-    return max(float(np.median(pauses)), 1.0) if pauses.size else 1.0
-
-
-def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
-    """The smoothed mean (n, k) of a random walk seen with noise; `walk` is the variance of each of its n - 1 steps."""
-    mean, variance = seen.copy(), noise.copy()
-    for i in range(1, len(seen)):  # forwards
-        expected = variance[i - 1] + walk[i - 1]
-        trust = expected / (expected + noise[i])
-        mean[i] = mean[i - 1] + trust * (seen[i] - mean[i - 1])
-        variance[i] = (1 - trust) * expected
-    for i in range(len(seen) - 2, -1, -1):  # backwards
-        mean[i] += variance[i] / (variance[i] + walk[i]) * (mean[i + 1] - mean[i])
-    return mean
-
-
-def find_temperature(shot: Shot, illuminant: Float64s) -> TemperatureTint | None:
-    """What Adobe's programs show for a light; None if the camera's matrices are not known, or fit no such light."""
+def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Balance | Failure:
+    if isinstance(photo, Failure):
+        return photo
+    assert photo.histograms is not None  # the loader's photographs have them
+    roll = rolls.find(photo.camera)
     try:
-        return None if shot.matrices is None else dng_temperature(illuminant, shot.matrices)
-    except ParameterError:
-        return None
-
-
-def describe(balance: Balance) -> dict[str, Any]:
-    """One line of `--json` and `--csv`. Keys that are not known are None."""
-    shot = balance.shot
-    temperature = find_temperature(shot, balance.illuminant)
-    angle = None if shot.as_shot is None else float(angular_error(balance.illuminant, shot.as_shot))
-    return {
-        "file": printable(str(shot.path)),
-        "camera": shot.camera,
-        "time": None if shot.time is None else shot.time.isoformat(sep=" "),
-        "illuminant": _rounded(balance.illuminant),
-        "gains": _rounded(gains(balance.illuminant)),
-        "kelvin": None if temperature is None else round(temperature.kelvin),
-        "tint": None if temperature is None else round(temperature.tint),
-        "uncertainty_deg": _rounded(balance.uncertainty),
-        "uncertain": balance.uncertain,
-        "by": balance.by,
-        "roll": balance.roll,
-        "camera_gains": None if shot.as_shot is None else _rounded(gains(shot.as_shot)),
-        "camera_angle_deg": _rounded(angle),
-    }
-
-
-def _rounded(value: Float64s | float | None) -> Any:
-    if value is None:
-        return None
-    return [round(float(each), 6) for each in value] if isinstance(value, np.ndarray) else round(value, 4)
-
-
-def srgb_matrix(shot: Shot, illuminant: Float64s) -> Float64s | None:
-    """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
-    temperature = find_temperature(shot, illuminant)
-    if temperature is None or shot.matrices is None:
-        return None
-    return camera_to_srgb(shot.matrices.matrix(temperature.kelvin), illuminant)
-
-
-def show_pair(shot: Shot, illuminant: Float64s) -> tuple[Pixels, Pixels]:
-    """A photograph with a thumbnail, before and after, as a viewer would hold it: for a contact sheet."""
-    if shot.thumbnail is None:
-        raise ParameterError(f"{shot.path}: has no thumbnail; make one with Shot.with_thumbnail")
-    rgb, mask, clipped = shot.thumbnail
-    matrix = srgb_matrix(shot, illuminant)
-    before, after = (
-        render(rgb.astype(np.float32), mask, light, matrix, clipped) for light in (shot.as_shot, illuminant)
-    )
-    return turn(before, shot.orientation), turn(after, shot.orientation)
-
-
-# What is written for one photograph -----------------------------------------------------------------------------------
-
-
-def write_preview(balance: Balance, place: Path) -> Path:
-    """A rendered picture of up to one and a half megapixels."""
-    image = balance.read(pixels=PREVIEW_PIXELS).image
-    matrix = srgb_matrix(balance.shot, balance.illuminant)
-    picture = render(image.rgb, image.mask, balance.illuminant, matrix, image.clipped)
-    return write_picture(place, turn(picture, balance.shot.orientation))
-
-
-def write_adobe(balance: Balance, place: Path) -> Path:
-    found = _named(balance.path, dng_temperature, balance.illuminant, _matrices(balance, "--xmp"))
-    kelvin, tint = (
-        round(min(max(value, low), high))
-        for value, (low, high) in zip(found, (adobe.KELVINS, adobe.TINTS), strict=True)
-    )
-    source, existing = _existing(place, adobe.path_beside(balance.path))
-    return write_file(place, _named(source, adobe.set_white_balance, existing, kelvin, tint))
-
-
-def write_rawtherapee(balance: Balance, place: Path) -> Path:
-    found = _named(balance.path, rawtherapee_temperature, balance.illuminant, _matrices(balance, "--pp3"))
-    source, existing = _existing(place, rawtherapee.path_beside(balance.path))
-    return write_file(place, _named(source, rawtherapee.set_white_balance, existing, found.kelvin, found.green))
-
-
-def write_darktable(balance: Balance, place: Path) -> Path:
-    source, existing = _existing(place, darktable.path_beside(balance.path))
-    return write_file(place, _named(source, darktable.set_multipliers, existing, gains(balance.illuminant)))
-
-
-def write_dng(balance: Balance, place: Path) -> Path:
-    return write_file(place, _named(balance.path, dng.replace_neutral, _read(balance.path), balance.illuminant))
-
-
-@dataclass(frozen=True)
-class Output:
-    """One kind of file that is written for a photograph."""
-
-    name: Callable[[Path], str]
-    write: Callable[[Balance, Path], Path]
-
-
-OUTPUTS = {
-    # No camera names its files so, and no later run takes them for photographs.
-    "preview": Output(lambda path: f"{path.name}{OWN_PREVIEWS[0]}", write_preview),
-    "png": Output(lambda path: f"{path.name}{OWN_PREVIEWS[1]}", write_preview),
-    "xmp": Output(lambda path: adobe.path_beside(path).name, write_adobe),
-    "pp3": Output(lambda path: rawtherapee.path_beside(path).name, write_rawtherapee),
-    "darktable": Output(lambda path: darktable.path_beside(path).name, write_darktable),
-    "dng": Output(lambda path: f"{path.stem}.dng", write_dng),
-}
-
-
-class Plan(NamedTuple):
-    """Where everything goes, before anything is written."""
-
-    places: dict[tuple[Path, str], Path]
-    """By photograph and kind of file."""
-    refused: list[str]
-    """What will not be written, and why."""
-
-
-def plan_outputs(paths: Sequence[Path], kinds: Iterable[str], out: Path | None) -> Plan:
-    """The places of all outputs, in a folder or beside each photograph.
-
-    No output takes the place of a photograph of the set, and none that of another: both would be lost.
-    """
-    originals = {_identity(path) for path in paths}
-    wanted: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
-    for kind in kinds:
-        for path in paths:
-            place = (out or path.parent) / OUTPUTS[kind].name(path)
-            wanted.setdefault(_identity(place), []).append((path, kind, place))
-    plan = Plan({}, [])
-    for identity, claims in wanted.items():
-        for path, kind, place in claims:
-            if identity in originals:
-                plan.refused.append(
-                    f"{path}: {place} is a photograph of this set, not to be touched; give another --out DIR"
-                )
-            elif len(claims) > 1:
-                others = ", ".join(str(other) for other, what, _ in claims if (other, what) != (path, kind))
-                plan.refused.append(
-                    f"{path}: {place} is wanted for {others} too; do them one by one, each with its --out DIR"
-                )
-            else:
-                plan.places[path, kind] = place
-    return plan
-
-
-def check_places(places: Iterable[Path], photographs: Iterable[Path], overwrite: bool) -> None:
-    """Raise a `WriteError` unless all these files, for the whole set, may be written."""
-    originals = {_identity(path) for path in photographs}
-    for place in places:
-        if _identity(place) in originals:
-            raise WriteError(f"{place}: is a photograph of this set, not to be touched; give another --out DIR")
-        check_free(place, overwrite)
-
-
-def check_free(place: Path, overwrite: bool) -> Path:
-    if os.path.exists(place) and not overwrite:
-        raise WriteError(f"{place}: exists already; give --overwrite, or --out DIR for another place")
-    return place
-
-
-def write_output(balance: Balance, kind: str, place: Path, overwrite: bool) -> Path:
-    """Write one kind of file for a photograph; what exists stays unless told otherwise."""
-    try:
-        return OUTPUTS[kind].write(balance, check_free(place, overwrite))
-    except OSError as error:
-        raise WriteError(f"{place}: cannot be written: {error.strerror or error}") from error
-
-
-def _identity(path: Path) -> tuple[object, str]:
-    """What two paths have in common that would be one file, on a disk where case does not count too."""
-    folder, name = os.path.split(os.path.realpath(path))
-    try:
-        status = os.stat(folder)
-    except OSError:  # it is still to be made
-        return folder, name.casefold()
-    return (status.st_dev, status.st_ino), name.casefold()
-
-
-def _matrices(balance: Balance, option: str) -> CameraMatrices:
-    if balance.shot.matrices is None:
-        raise ParameterError(f"{balance.path}: {option} needs the camera's matrices, and none are known; use --json")
-    return balance.shot.matrices
-
-
-def _named(path: Path, function: Callable[..., Result], *arguments: Any) -> Result:
-    """What a function makes; where it cannot, the error names the file."""
-    try:
-        return function(*arguments)
+        found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
-        raise type(error)(f"{path}: {error}") from None
+        return Failure.of(photo.path, error)
+    return Balance(photo.without_histograms(), found.illuminant, found.uncertainty, "model", roll)
 
 
-def _existing(place: Path, beside: Path) -> tuple[Path, bytes | None]:
-    """What a sidecar holds already: the one beside the photograph, where its programs look, else the one replaced."""
-    for path in (beside, place):
-        if os.path.exists(path):
-            return path, _read(path)
-    return place, None
+class _Loader:
+    """Gives photographs: from the catalogue where it holds them, else read on threads. None is read twice."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._jobs = settings.jobs or min(MOST_JOBS, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._jobs)
+        self._started: dict[Path, Future[Photo | Failure]] = {}
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def take_all(self, paths: Iterable[Path]) -> Iterator[Photo | Failure]:
+        """Each photograph in turn, let go when the next one is asked for. A few are read ahead."""
+        ahead: deque[Path] = deque()
+        for path in paths:
+            self._start(path)
+            ahead.append(path)
+            if len(ahead) > 2 * self._jobs:
+                yield from self._take(ahead.popleft())
+        while ahead:
+            yield from self._take(ahead.popleft())
+
+    def _take(self, path: Path) -> Iterator[Photo | Failure]:
+        yield self._started[path].result()
+        del self._started[path]  # only now: the photograph may have been looked at for its own roll
+
+    def look_at(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
+        """Some photographs before their turn. They are kept until it comes."""
+        for path in paths:
+            self._start(path)
+        for path in paths:
+            yield self._started[path].result()
+
+    def _start(self, path: Path) -> None:
+        if path in self._started:
+            return
+        settings, grid = self._settings, self._settings.model.grid
+        held = None if settings.catalog is None else settings.catalog.find(path, grid, settings.reading)
+        if held is None or settings.thumbnails:
+            counted = None if held is None else held.histograms
+            self._started[path] = self._pool.submit(self._read, path, counted)
+        else:
+            self._started[path] = Future()
+            self._started[path].set_result(self._name_camera(held))
+
+    def _read(self, path: Path, counted: Histograms | None) -> Photo | Failure:
+        settings = self._settings
+        read = read_photo(
+            path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
+        )
+        return read if isinstance(read, Failure) else self._name_camera(read)
+
+    def _name_camera(self, photo: Photo) -> Photo:
+        return replace(photo, camera=photo.camera or self._settings.camera)
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
+class _Rolls:
+    """What is known of each camera of a set, found out when its first photograph asks for it."""
+
+    def __init__(self, paths: list[Path], settings: Settings, loader: _Loader) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._loader = loader
+        self._found: dict[str | None, Roll] = {}
+
+    def find(self, camera: str | None) -> Roll:
+        if camera not in self._found:
+            self._found[camera] = self._make(camera)
+        return self._found[camera]
+
+    def _make(self, camera: str | None) -> Roll:
+        """As given, from the catalogue, or from the camera's photographs in the set itself."""
+        settings = self._settings
+        if settings.profile is not None:
+            return Roll(camera, Origin.PROFILE, settings.profile)
+        found = None if camera is None else self._ask_catalog(camera)
+        if found is not None and found.profile is not None:
+            return found
+        own = [path for path in self._paths if self.moments[path].camera == camera]
+        made = build_roll(
+            settings.model, own, self._loader.look_at, origin=Origin.SET, size=settings.roll_size, camera=camera
+        )
+        if len(made.paths) == 1 and settings.roll_size > 1:  # nothing else to learn the camera from
+            made = Roll(camera)
+        # What cannot be read fails in its turn.
+        return replace(made, camera=camera, failures=() if found is None else found.failures)
+
+    def _ask_catalog(self, camera: str) -> Roll | None:
+        settings = self._settings
+        if settings.catalog is None:
+            return None
+        try:
+            return settings.catalog.roll(
+                settings.model, camera, settings.roll_size, settings.selection, reading=settings.reading
+            )
+        except C5Error as error:
+            failure = Failure(settings.catalog.path, f"{camera}: its roll cannot be used: {error}")
+            return Roll(camera, failures=(failure,))
+
+    @cached_property
+    def moments(self) -> dict[Path, Moment]:
+        """Camera and time of each file, from the catalogue or from its header."""
+        catalog = self._settings.catalog
+        moments: dict[Path, Moment] = {}
+        for path in self._paths:
+            known = None if catalog is None else catalog.find_camera_and_time(path)
+            if known is not None:
+                moments[path] = Moment(known[0] or self._settings.camera, known[1])
+        unknown = [path for path in self._paths if path not in moments]
+        for path, header in in_parallel(read_header, unknown, self._settings.jobs):
+            camera, time = (header.camera, header.time) if header.is_raw else (None, None)
+            certain = not header.is_raw or time is not None  # LibRaw may tell a time that the header does not
+            moments[path] = Moment(camera or self._settings.camera, time, certain)
+        return moments

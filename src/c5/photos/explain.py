@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,9 @@ from c5.ccc import locate
 from c5.color import Float32s, Float64s, uv_to_rgb
 from c5.histograms import Grid, histogram
 from c5.image import LinearImage
-from c5.model import Model, Profile
-from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit
+from c5.model import Model
+from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, render
+from c5.photos.rolls import Roll
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
@@ -31,13 +31,13 @@ POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
 NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
 
 
-def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImage], profile: Profile) -> Pixels:
-    """The picture; `roll` is shown, `profile` is used."""
+def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
+    """The picture, with thumbnails of the roll where its photographs have them."""
     from PIL import Image, ImageDraw, ImageFont
 
     grid = model.grid
     histograms = histogram(image, grid)
-    filters, bias, gain = model.emit(histograms, profile)
+    filters, bias, gain = model.emit(histograms, roll.profile)
     estimate = locate(histograms, filters, bias, gain)
     assert estimate.heat_map is not None  # a model always makes one
     spot = _bin_of(estimate.uv, grid)
@@ -57,7 +57,8 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
     if grid.strips > 1:
         notes = [f"the same, {grid.strips} strips weighing alike"] * grid.channels
         rows = [seen, _show_histograms("M", histograms.searched, grid, notes), emitted]
-    thumbnails = [fit(develop(other), THUMBNAIL, 80) for other in roll[:10]]
+    shown = [photo.thumbnail for photo in roll.photos if photo.thumbnail is not None][:10]
+    thumbnails = [fit(render(small.rgb.astype(np.float32), small.mask), THUMBNAIL, 80) for small in shown]
 
     widths = [sum(p.width + SPACE for _, _, p in row) - SPACE for row in (top, *rows)]
     width = 2 * MARGIN + max(*widths, len(thumbnails) * (THUMBNAIL + 8) - 8)
@@ -73,11 +74,9 @@ def draw_explanation(model: Model, image: LinearImage, roll: Sequence[LinearImag
         _place(sheet, draw, x, MARGIN + 44, title, note, picture)
         x += picture.width + SPACE
     if thumbnails:
-        shown = f"{profile.n_images} images" + (
-            f", {len(thumbnails)} shown" if len(thumbnails) < profile.n_images else ""
-        )
+        note = f"{roll.size} images" + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
         draw.text((MARGIN, roll_top), "The roll", INK, ImageFont.load_default(16))
-        draw.text((MARGIN + 84, roll_top + 3), shown, FAINT, ImageFont.load_default(13))
+        draw.text((MARGIN + 84, roll_top + 3), note, FAINT, ImageFont.load_default(13))
         for index, thumbnail in enumerate(thumbnails):
             sheet.paste(thumbnail, (MARGIN + index * (THUMBNAIL + 8), roll_top + 26))
     for row, maps in enumerate(rows):

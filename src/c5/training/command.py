@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ def run_training(
     plan: Plan | None,
     *,
     tensorboard: bool,
+    report: Callable[[Plan, Progress], None],
     track: Callable[[Sequence[Any], str], Iterable[Any]],
     say: Callable[[str], None],
-) -> Iterator[tuple[Plan, Progress]]:
-    """Start a run in a folder, or go on with the one there where there is no new plan, epoch by epoch.
+) -> None:
+    """Start a run in a folder, or go on with the one there where there is no new plan.
 
-    `track(items, what)` may show progress over items, `say(line)` prints one.
+    `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
     """
     if plan is None:
         plan = Plan.load(folder)
@@ -46,8 +48,15 @@ def run_training(
     apart = f"; {len(samples) - len(own)} images held out" if held else ""
     say(f"training on {default_device()}: {len(own)} images, {len(cameras)} cameras{apart}")
     try:
-        for progress in train(plan, samples, folder, track=lambda items: track(items, "loading"), board=board):
-            yield plan, progress
+        train(
+            plan,
+            samples,
+            folder,
+            report=partial(report, plan),
+            track=lambda items: track(items, "loading"),
+            board=board,
+            checkpoint_seconds=10,
+        )
     finally:
         if board is not None:
             board.close()

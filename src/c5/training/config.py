@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from c5.errors import ParameterError
@@ -237,6 +239,25 @@ def paper_training(n_images: int = 9) -> RealTraining:
     """Section 3.2 of the paper for m images; smoothness is a mean over bins, as in the authors' code."""
     network = NetworkConfig(Grid.published(), kind=RollKind.SEPARATE, n_images=n_images)
     return RealTraining(networks=(network,), shift_bins=0, vary_roll=False, empty_roll_share=0, crops=0)
+
+
+def read_config(path: str | Path) -> TrainConfig:
+    """The configuration in a TOML file: its `recipe` (default: bundled), with the fields that the file sets."""
+    path = Path(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: not TOML: {error}") from None
+    recipe = table.pop("recipe", Recipe.BUNDLED.value)
+    if recipe not in [known.value for known in Recipe]:
+        names = ", ".join(known.value for known in Recipe)
+        raise ParameterError(f"{path}: no recipe is called {recipe!r}; there are {names}")
+    try:
+        return configure(Recipe(recipe).make(), table)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
 
 
 def configure(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:

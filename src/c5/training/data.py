@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from c5.classical import METHODS
 from c5.color import Float64s
 from c5.datasets import Sample
-from c5.datasets.features import Feature, HistogramFeature, PaletteFeature
+from c5.datasets.features import EstimateFeature, Feature, HistogramFeature, PaletteFeature, VividnessFeature
 from c5.datasets.palettes import Palettes, join
 from c5.datasets.prepared import load_feature
+from c5.datasets.torus import Torus, TorusFeature
 from c5.errors import ParameterError
 from c5.histograms import Grid
-from c5.training.config import RealTraining, TrainConfig
+from c5.training.config import RealTraining, Recipe, TrainConfig
 
 Track = Callable[[Sequence[Any]], Iterable[Any]]
 
@@ -47,6 +49,25 @@ def training_feature(config: TrainConfig) -> Feature[Any]:
     if isinstance(config, RealTraining):
         return HistogramFeature(config.grid.without_strips, config.crops)
     return PaletteFeature(config.grid.powers)
+
+
+PURPOSES = (*(recipe.value for recipe in Recipe), "ffcc")
+"""What a set can be prepared for."""
+
+
+def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
+    """What training and evaluation need of an image for these recipes, and for every classical method."""
+    found: list[Feature[Any]] = []
+    for purpose in purposes:
+        if purpose not in PURPOSES:
+            raise ParameterError(f"a set cannot be prepared for {purpose!r}; there are {', '.join(PURPOSES)}")
+        if purpose == "ffcc":
+            found.append(TorusFeature(Torus()))
+        else:
+            config = Recipe(purpose).make()
+            found += [training_feature(config), HistogramFeature(config.grid)]
+    found += [VividnessFeature(), *(EstimateFeature(name) for name in METHODS)]
+    return list(dict.fromkeys(found))
 
 
 def load_training_data(samples: Sequence[Sample], config: TrainConfig, track: Track = iter) -> TrainingData:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,21 +43,26 @@ def default_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+_ALONE = threading.Lock()
+"""Held while something is done that torch has only one of in a process: its random state, cuDNN's flags."""
+
+
 class Trainer:
-    """One run: the network, its optimiser, and the data on the device."""
+    """One run: the network, its optimiser, and the data on the device. Several may run at once, a thread each."""
 
     def __init__(self, config: TrainConfig, data: TrainingData, device: torch.device | None = None) -> None:
         self.config = config
         self.device = device or default_device()
         self.epoch = 0
         self.history: list[Epoch] = []
-        with torch.random.fork_rng(devices=[]):
+        with _ALONE, torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             network = build_network(*config.networks)
         # Channels last is the layout of the fast convolutions; any other is converted back and forth.
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.locator = Locator(config.grid).to(self.device)
         cuda = self.device.type == "cuda"
+        self.stream = torch.cuda.Stream(self.device) if cuda else None  # type: ignore[no-untyped-call]
         self.optimizer = torch.optim.Adam(
             self.network.parameters(),
             lr=torch.tensor(config.learning_rate, device=self.device) if cuda else config.learning_rate,
@@ -86,8 +92,13 @@ class Trainer:
             yield self.run_epoch()
 
     def run_epoch(self) -> Epoch:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+        if self.stream is None:
             return self._run_epoch()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            epoch = self._run_epoch()
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return epoch
 
     def _run_epoch(self) -> Epoch:
         config = self.config
@@ -109,7 +120,7 @@ class Trainer:
         loss, error = (self.totals / count).tolist()
         if not math.isfinite(loss):
             self._fail(f"the loss became {loss}")
-        if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
+        if not bool(torch.stack([weights.isfinite().all() for weights in self.network.parameters()]).all()):
             self._fail("weights became infinite")
         self.epoch += 1
         self.history.append(Epoch(self.epoch, loss, error))
@@ -183,18 +194,19 @@ class Trainer:
         """A function that does a step of arrays like these."""
         if self.device.type != "cuda":
             return self._step
+        with _ALONE, torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+            return self._capture(inputs)
+
+    def _capture(self, inputs: list[Tensor]) -> Callable[..., None]:
         # Warming up moves the weights, so they are put back; capture itself runs nothing.
         networks = [self.network, *([] if self.averaged is None else [self.averaged])]
         states = [{name: tensor.clone() for name, tensor in network.state_dict().items()} for network in networks]
         moments = _clone(self.optimizer.state_dict())
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                self._step(*inputs)
-        torch.cuda.current_stream().wait_stream(stream)
+        for _ in range(3):
+            self._step(*inputs)
+        torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
             self._step(*inputs)
         with torch.no_grad():
             for network, state in zip(networks, states, strict=True):
@@ -211,7 +223,7 @@ class Trainer:
         return replay
 
 
-class Tester:
+class Evaluator:
     """A trained network and images to test it on. What does not depend on the rolls is computed once."""
 
     def __init__(self, network: Network, stacks: NDArray[np.float16]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,13 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histograms import Grid
-from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig
+from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig, read_config
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
-from c5.training.loop import Tester, default_device
+from c5.training.loop import Evaluator, default_device
 from c5.training.making import Making, find_making
 from c5.training.network import Network, build_network
-from c5.training.run import Plan, train
+from c5.training.run import Plan, Progress, train
 
 
 def configurations() -> dict[str, TrainConfig]:
@@ -94,10 +95,12 @@ class C5:
         used = np.unique(np.concatenate([task.queries, *(roll.ravel() for rolls in drawn.values() for roll in rolls)]))
         stacks = load_stacks([task.photographs[index] for index in used], self.config.grid)
         queries = np.searchsorted(used, task.queries)
-        testers = [Tester(network, stacks) for network in networks]
+        evaluators = [Evaluator(network, stacks) for network in networks]
         result = {}
         for variant, rolls in drawn.items():
-            found = [tester.estimate(np.searchsorted(used, roll), queries) for tester in testers for roll in rolls]
+            found = [
+                evaluator.estimate(np.searchsorted(used, roll), queries) for evaluator in evaluators for roll in rolls
+            ]
             illuminants, uncertainties = zip(*found, strict=True)
             result[variant] = Estimates(np.stack(illuminants), np.stack(uncertainties))
         return result
@@ -110,12 +113,8 @@ class C5:
             plan = Plan(config, [], [], self.making)
             plan.save(folder)
             images = add_made(task, self.making, (training_feature(config),))
-            epochs = train(plan, images, folder)
-            for _ in task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"):
-                if next(epochs, None) is None:
-                    break
-            for _ in epochs:
-                pass
+            shown = iter(task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"))
+            train(plan, images, folder, report=partial(_advance, shown), checkpoint_seconds=10)
         return load_network(folder, config)
 
 
@@ -172,6 +171,10 @@ def device_name() -> str:
     return f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}, torch {torch.__version__}"
 
 
+def _advance(shown: Iterator[Any], _: Progress) -> None:
+    next(shown, None)
+
+
 def load_network(folder: Path, config: TrainConfig) -> Network:
     """The network of a run that is done."""
     state = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
@@ -203,10 +206,12 @@ def make_methods(
     known = configurations()
     methods: list[Method] = []
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
+        if name.endswith(".toml"):
+            known[name] = read_config(name)
         if kind != "c5" or name not in known:
             raise ParameterError(
-                f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations"
+                f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations, FILE.toml"
             )
         config = replace(known[name], epochs=epochs or known[name].epochs, bfloat16=bfloat16)
-        methods.append(C5(f"c5:{name}{suffix}", config, rolls, tuple(seeds), making))
+        methods.append(C5(f"c5:{Path(name).stem}{suffix}", config, rolls, tuple(seeds), making))
     return methods

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from c5 import plugins
+from c5.errors import ParameterError
 from c5.histograms import Geometry
 from c5.training.config import NetworkConfig, RollKind
 
@@ -302,6 +304,15 @@ class SeparateNetwork(nn.Module):
 Network = ProfileNetwork | TeamNetwork | SeparateNetwork
 
 
+def _find_architecture(name: str) -> Any:
+    if ":" in name:
+        return plugins.load(name)
+    found = plugins.find(plugins.NETWORKS)
+    if name not in found:
+        raise ParameterError(f"no network is called {name!r}; there are {', '.join(found) or 'none'}, and module:Class")
+    return found[name].load()
+
+
 def build_network(*configs: NetworkConfig) -> Network:
     """The network of a configuration, or the team of several. A network of one's own must be a `ProfileNetwork` in
     what it can do: `config`, `grid`, `encode`, `emit`, `forward` and `lessons`."""
@@ -309,7 +320,5 @@ def build_network(*configs: NetworkConfig) -> Network:
         return TeamNetwork(configs)
     (config,) = configs
     if config.architecture:
-        from c5.plugins import load_plugin
-
-        return cast(Network, load_plugin("c5.networks", config.architecture)(config))
+        return cast(Network, _find_architecture(config.architecture)(config))
     return (SeparateNetwork if config.kind is RollKind.SEPARATE else ProfileNetwork)(config)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +30,7 @@ from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig, train_config_from_json
 from c5.training.data import Track, load_stacks, load_training_data, training_feature
 from c5.training.export import export_model
-from c5.training.loop import Epoch, Tester, Trainer
+from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making
 from c5.training.network import Network
 
@@ -90,11 +92,11 @@ class Validation:
 
     def errors(self, network: Network, repeats: int) -> Float64s:
         """Angular errors (repeats, images), each image with other images of its camera as its roll."""
-        tester, queries = Tester(network, self.stacks), np.arange(len(self.cameras))
+        evaluator, queries = Evaluator(network, self.stacks), np.arange(len(self.cameras))
         rolls = [
             draw_rolls(self.cameras, queries, self.additional, np.random.default_rng([7, i])) for i in range(repeats)
         ]
-        return np.stack([angular_error(tester.estimate(roll).illuminants, self.illuminants) for roll in rolls])
+        return np.stack([angular_error(evaluator.estimate(roll).illuminants, self.illuminants) for roll in rolls])
 
 
 def train(
@@ -102,29 +104,39 @@ def train(
     samples: Sequence[Sample],
     folder: Path,
     *,
+    report: Callable[[Progress], None] = lambda progress: None,
     track: Track = iter,
     device: torch.device | None = None,
     board: Any = None,
-) -> Iterator[Progress]:
-    """Train from the last checkpoint in the folder, or from the start; at the end the model file is there.
+    checkpoint_seconds: float = 0,
+) -> Network:
+    """Train from the last checkpoint in the folder, or from the start, and write the model file.
 
-    The samples must be prepared with `features`. `track` may show progress over them, `board` is a TensorBoard
-    SummaryWriter, where one is wanted.
+    The samples must be prepared with `features`. `report` hears of each epoch, and in a last call of the errors on the
+    cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There is a
+    checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last.
     """
     check_hold_out(plan.hold_out, {sample.camera for sample in samples})
     own = [sample for sample in samples if sample.camera not in plan.hold_out]
     held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
     validation = Validation(held, plan.config) if held else None
     trainer = Trainer(plan.config, load_training_data(own, plan.config, track), device)
-    rows = load_checkpoint(trainer, folder)
-    for epoch in trainer.run():
-        found = None
-        if validation is not None and epoch.number % VALIDATE_EVERY == 0 and epoch.number < plan.config.epochs:
-            found = summarize_repeats(validation.errors(trainer.model, 1)).mean
-        rows.append(_row(epoch, found))
-        save_checkpoint(trainer, rows, folder)
-        _post(board, rows[-1])
-        yield Progress(epoch, found)
+    rows, saved = load_checkpoint(trainer, folder), -math.inf
+    try:
+        for epoch in trainer.run():
+            found = None
+            if validation is not None and epoch.number % VALIDATE_EVERY == 0 and epoch.number < plan.config.epochs:
+                found = summarize_repeats(validation.errors(trainer.model, 1)).mean
+            rows.append(_row(epoch, found))
+            if time.monotonic() >= saved + checkpoint_seconds:
+                save_checkpoint(trainer, rows, folder)
+                saved = time.monotonic()
+            _post(board, rows[-1])
+            report(Progress(epoch, found))
+    except KeyboardInterrupt:
+        if len(rows) == trainer.epoch:  # between two epochs
+            save_checkpoint(trainer, rows, folder)
+        raise
     final = None if validation is None else summarize_repeats(validation.errors(trainer.model, REPEATS)).mean
     rows[-1] = _row(trainer.history[-1], final)
     save_checkpoint(trainer, rows, folder)
@@ -136,7 +148,8 @@ def train(
         training=_describe(plan, own),
         errors={} if final is None else {f"held out: {', '.join(plan.hold_out)}": final._asdict()},
     )
-    yield Progress(trainer.history[-1], final)
+    report(Progress(trainer.history[-1], final))
+    return trainer.model
 
 
 def _describe(plan: Plan, own: Sequence[Sample]) -> dict[str, Any]:

@@ -10,24 +10,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from c5.errors import C5Error
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import transaction
-from c5.photos.catalog.photographs import (
-    Content,
-    Found,
-    Reader,
-    Version,
-    digest_file,
-    find_photographs,
-    printable,
-    read_content,
-)
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, insert, restore, stored_grid
+from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs, printable
+from c5.photos.photo import Photo, Reading, read_photo
 
 BATCH = 32
 BATCH_SECONDS = 1.0
@@ -42,20 +34,22 @@ class Added:
 
     new: int = 0
     changed: int = 0
+    """Files that were written to since, or whose histograms were those of an older version of the package."""
     moved: int = 0
     unchanged: int = 0
-    """Those among them that failed before and are still the same."""
+    """Files that were not opened again, those among them that failed before."""
     deleted: int = 0
-    failed: list[tuple[Path, str]] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    """Files that cannot be used, now or when they were last opened."""
     absent: dict[Path, int] = field(default_factory=dict)
     """Folders that are gone, empty or closed, with the number of entries kept of each: a disk may not be mounted."""
 
 
 @dataclass(frozen=True)
-class Task:
+class AddOptions:
     """How files are to be added."""
 
-    read: Reader
+    reading: Reading
     jobs: int | None
     camera: str | None
     """The name of the camera, for files that do not tell."""
@@ -65,19 +59,31 @@ class Task:
 
 
 class _Known(NamedTuple):
+    """What the catalogue says of a path."""
+
     version: Version
-    failed: bool
-    named: bool
+    camera: str | None
+    current: bool  # its histograms are on the grid that is stored now
+    error: str | None
+
+    def is_outdated(self, version: Version, options: AddOptions) -> bool:
+        if self.version != version:
+            return True
+        if self.error is not None:
+            return options.retry
+        return not self.current or bool(options.camera and self.camera is None)
 
 
 class _Examined(NamedTuple):
+    """What a file turned out to be."""
+
     path: bytes
     version: Version
     digest: bytes
-    content: Content | None = None
-    message: str | None = None
+    photo: Photo | None = None
+    message: str | None = None  # why it cannot be used
     recorded: bool = True  # False where it may be the disk's fault and not the file's
-    twin: bytes | None = None  # the path the content is known by
+    twin: bytes | None = None  # the path that the same content is known by
 
 
 def below(root: bytes) -> tuple[bytes, bytes, bytes]:
@@ -87,81 +93,84 @@ def below(root: bytes) -> tuple[bytes, bytes, bytes]:
     return root, start + separator, start + bytes([separator[0] + 1])
 
 
-def add_photographs(connection: sqlite3.Connection, roots: Sequence[bytes], task: Task) -> Added:
+def add_photographs(connection: sqlite3.Connection, roots: Sequence[bytes], options: AddOptions) -> Added:
     known = _select_known(connection, roots)  # before looking, so that a newer entry of another process stays
     found = find_photographs(roots)
     added = Added(failed=found.unreadable)
     pending = []
-    for path, version in sorted(found.files.items()):
-        row = known.get(path)
-        again = row is None or row.version != version
-        if again or (row and ((task.retry and row.failed) or (task.camera and not row.named))):
-            pending.append(Path(os.fsdecode(path)))
+    for name, version in sorted(found.files.items()):
+        path = Path(os.fsdecode(name))
+        entry = known.get(name)
+        if entry is None or entry.is_outdated(version, options):
+            pending.append(path)
         else:
             added.unchanged += 1
+            if entry.error is not None:
+                added.failed.append(Failure(path, entry.error))
 
-    looked_up = _look_up(connection, task.track(pending), known)
+    looked_up = _look_up(connection, options.track(pending), known, options.reading)
     batch: list[_Examined] = []
     started = time.monotonic()
-    with closing(in_parallel(lambda one: _examine(one, task.read), looked_up, task.jobs)) as examined:
+    with closing(in_parallel(lambda file: _examine(file, options.reading), looked_up, options.jobs)) as results:
         try:
-            for _, one in examined:
-                batch.append(one)
+            for _, examined in results:
+                batch.append(examined)
                 if len(batch) >= BATCH or time.monotonic() > started + BATCH_SECONDS:
                     full, batch = batch, []
-                    _store(connection, full, known, task.camera, added)
+                    _store(connection, full, known, options.camera, added)
                     started = time.monotonic()
         finally:  # an interruption keeps what was read
-            _store(connection, batch, known, task.camera, added)
+            _store(connection, batch, known, options.camera, added)
     _delete_missing(connection, known, found, added)
     return added
 
 
 def _select_known(connection: sqlite3.Connection, roots: Iterable[bytes]) -> dict[bytes, _Known]:
+    grid = stored_grid().key
     known = {}
     for root in roots:
-        query = f"SELECT path, size, modified, error IS NOT NULL, camera IS NOT NULL FROM photograph WHERE {BELOW}"
-        for path, size, modified, failed, named in connection.execute(query, below(root)):
-            known[path] = _Known(Version(size, modified), bool(failed), bool(failed or named))
+        query = f"SELECT path, size, modified, camera, grid, error FROM photograph WHERE {BELOW}"
+        for path, size, modified, camera, key, error in connection.execute(query, below(root)):
+            known[path] = _Known(Version(size, modified), camera, key == grid, error)
     return known
 
 
-def _look_up(connection: sqlite3.Connection, paths: Iterable[Path], known: dict[bytes, _Known]) -> Iterator[_Examined]:
-    """Each file as it is now, with its content where the catalogue has the same under another path."""
+def _look_up(
+    connection: sqlite3.Connection, paths: Iterable[Path], known: dict[bytes, _Known], reading: Reading
+) -> Iterator[_Examined]:
+    """Each file as it is now, with its photograph where the catalogue has the same content under another path."""
     for name in paths:
         path = os.fsencode(name)
         try:
             version, digest = digest_file(path)
         except OSError as error:
             message = f"{name}: cannot be opened: {error.strerror}; check the permissions and the disk"
-            yield _Examined(path, Version(0, 0), b"", message=message, recorded=False)
+            yield _Examined(path, Version(0, 0), b"", message=printable(message), recorded=False)
             continue
-        twin, content = None, None
+        twin, photo = None, None
         if path not in known:  # else it was written to, and some blocks of it cannot say that nothing has changed
-            query = "SELECT path, camera, time, vividness, packed FROM photograph JOIN histograms ON photograph = id"
-            rows = connection.execute(f"{query} WHERE digest = ?", (digest,)).fetchall()
+            query = f"SELECT path, {COLUMNS} FROM photograph JOIN details ON photograph = id"
+            where = "WHERE (digest, grid, reading) = (?, ?, ?)"
+            rows = connection.execute(f"{query} {where}", (digest, stored_grid().key, reading.key)).fetchall()
             if rows:
-                twin, *values = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
-                content = Content(*values)
-        yield _Examined(path, version, digest, content, twin=twin)
+                twin, *columns = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
+                with suppress(*DAMAGE):  # it is read instead
+                    photo = replace(restore(name, *columns), reading=reading)
+        yield _Examined(path, version, digest, photo, twin=None if photo is None else twin)
 
 
-def _examine(one: _Examined, read: Reader) -> _Examined:
-    """The same with its content, read where it is not known yet."""
-    if one.content is not None or one.message is not None:
-        return one
-    path = Path(os.fsdecode(one.path))
+def _examine(file: _Examined, reading: Reading) -> _Examined:
+    """The same with its photograph, read where it is not known yet."""
+    if file.photo is not None or file.message is not None:
+        return file
+    photo = read_photo(Path(os.fsdecode(file.path)), stored_grid(), reading)
+    if not isinstance(photo, Failure):
+        return file._replace(photo=photo)
     try:
-        return one._replace(content=read_content(path, read))
-    except C5Error as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-    if not reason.startswith(str(path)):
-        reason = f"{path}: {reason}"
-    try:
-        same = digest_file(one.path) == (one.version, one.digest)
+        same = digest_file(file.path) == (file.version, file.digest)
     except OSError:
         same = False
-    return one._replace(message=printable(reason), recorded=same)
+    return file._replace(message=photo.message, recorded=same)
 
 
 def _store(
@@ -176,47 +185,25 @@ def _store(
         return
     moved = 0
     with transaction(connection):
-        for one in batch:
-            if not one.recorded:
+        for file in batch:
+            if not file.recorded:
                 continue
-            connection.execute("DELETE FROM photograph WHERE path = ?", (one.path,))
-            insert(connection, one.path, one.version, one.digest, one.content, camera, one.message)
-            if one.twin is not None and not os.path.lexists(one.twin):
-                moved += connection.execute("DELETE FROM photograph WHERE path = ?", (one.twin,)).rowcount
-    good = [one for one in batch if one.message is None]
-    changed = sum(one.path in known for one in good)
+            name = camera
+            if name is None and file.path in known:  # a camera that was named once stays named
+                name = known[file.path].camera
+            connection.execute("DELETE FROM photograph WHERE path = ?", (file.path,))
+            insert(connection, file.path, file.version, file.digest, file.photo, name, file.message)
+            if file.twin is not None and not os.path.lexists(file.twin):
+                moved += connection.execute("DELETE FROM photograph WHERE path = ?", (file.twin,)).rowcount
+    good = [file for file in batch if file.message is None]
+    changed = sum(file.path in known for file in good)
     added.changed += changed
     added.moved += moved
     added.new += len(good) - changed - moved
-    added.failed += [(Path(os.fsdecode(one.path)), one.message) for one in batch if one.message is not None]
+    added.failed += [Failure(Path(os.fsdecode(file.path)), file.message) for file in batch if file.message is not None]
 
 
-def insert(
-    connection: sqlite3.Connection,
-    path: bytes,
-    version: Version,
-    digest: bytes,
-    content: Content | None,
-    camera: str | None = None,
-    error: str | None = None,
-) -> None:
-    """Write one entry, within a transaction. `camera` counts where the content tells none."""
-    name = None if content is None else content.camera or camera
-    number = None
-    if name is not None:
-        (last,) = connection.execute("SELECT MAX(number) FROM photograph WHERE camera = ?", (name,)).fetchone()
-        number = 0 if last is None else last + 1
-    taken, vivid, packed = (None, None, None) if content is None else content[1:]
-    cursor = connection.execute(
-        "INSERT INTO photograph (path, size, modified, digest, camera, number, time, vividness, error) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (path, *version, digest, name, number, taken, vivid, error),
-    )
-    if packed is not None:
-        connection.execute("INSERT INTO histograms VALUES (?, ?)", (cursor.lastrowid, packed))
-
-
-def _delete_missing(connection: sqlite3.Connection, known: dict[bytes, _Known], found: Found, added: Added) -> None:
+def _delete_missing(connection: sqlite3.Connection, known: dict[bytes, _Known], found: Listing, added: Added) -> None:
     """Delete the entries of files that are gone, where their folder shows that its disk is there."""
     missing = [path for path in known.keys() - found.files.keys() if not os.path.lexists(path)]
     if not missing:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,16 +15,20 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from c5.color import Float32s
 from c5.errors import ParameterError, ProfileError, WriteError
-from c5.histograms import MOST_VIVID, histogram
-from c5.io.raw import read_photograph
+from c5.histograms import Grid
 from c5.model import Model, Profile
 from c5.model_file import UNPACKING_ERRORS
-from c5.photos.catalog.adding import BELOW, Added, Task, add_photographs, below
+from c5.photos.catalog.adding import BELOW, Added, AddOptions, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
-from c5.photos.catalog.photographs import GRID, Reader, resolve, resolve_existing, unpack
-from c5.photos.catalog.rolls import Order, Row, draw_rows, parse_time
+from c5.photos.catalog.drawing import Candidate, draw_candidates
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, parse_time, restore, stored_grid
+from c5.photos.files import Failure, file_version, resolve, resolve_existing
+from c5.photos.photo import Photo, Reading, read_photo
+from c5.photos.rolls import Origin, Roll, build_roll
+from c5.rolls import MOST_VIVID, Selection
+
+JOINED = "photograph JOIN details ON photograph = id"
 
 
 class CameraStatus(NamedTuple):
@@ -37,16 +40,6 @@ class CameraStatus(NamedTuple):
     failed: int
     oldest: datetime | None
     newest: datetime | None
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A photograph of a roll."""
-
-    path: Path
-    time: datetime | None
-    histograms: Float32s
-    """On the grid of the bundled model's rolls, as exact as float16."""
 
 
 class Catalog:
@@ -80,13 +73,14 @@ class Catalog:
         camera: str | None = None,
         retry: bool = False,
         track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
-        read: Reader = read_photograph,
+        reading: Reading = Reading(),
     ) -> Added:
         """Bring the catalogue up to date with all photographs below some folders, `jobs` of them read at a time.
 
-        A file is opened only if its size or its time of modification is not the recorded one. Stopped or killed, the
-        same call goes on where it was. `camera` names the camera of files that do not tell theirs, `retry` opens those
-        again that failed before, `track` may show progress over the files that are opened.
+        A file is opened only if its size or its time of modification is not the recorded one, or if its histograms are
+        not those of the bundled model's grid. Stopped or killed, the same call goes on where it was. `camera` names the
+        camera of files that do not tell theirs, `retry` opens those again that failed before, `track` may show progress
+        over the files that are opened.
 
         The entry of a file that is gone is deleted, unless its folder is gone or empty too: then a disk may not be
         mounted, and the entry stays until `forget`. A file that cannot be read is recorded with the reason, and not
@@ -96,7 +90,7 @@ class Catalog:
             raise ParameterError(f"jobs must be at least 1, not {jobs}")
         roots = [resolve_existing(folder) for folder in folders]
         with explain_errors(self.path):
-            return add_photographs(self._connection, roots, Task(read, jobs, camera, retry, track))
+            return add_photographs(self._connection, roots, AddOptions(reading, jobs, camera, retry, track))
 
     def forget(self, folder: str | Path) -> int:
         """Remove the entries of a folder or a file, whether or not it is still there, and say how many they were."""
@@ -117,88 +111,142 @@ class Catalog:
             statuses.append(CameraStatus(camera, count - unusable, unusable, parse_time(oldest), parse_time(newest)))
         return statuses
 
-    def failures(self) -> list[tuple[Path, str]]:
+    def failures(self) -> list[Failure]:
         """The files that cannot be used, and why."""
         with explain_errors(self.path):
             rows = self._connection.execute("SELECT path, error FROM photograph WHERE error IS NOT NULL ORDER BY path")
-            return [(Path(os.fsdecode(path)), message) for path, message in rows]
+            return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 
-    def roll(
-        self, camera: str, count: int, order: Order, *, rng: np.random.Generator, exclude: str | Path | None = None
-    ) -> list[Entry]:
+    def find(self, path: str | Path, grid: Grid, reading: Reading = Reading()) -> Photo | None:
+        """The photograph of a file that the catalogue holds, to the last bit as reading it would give it.
+
+        None if the file has changed since, or if the entry is on another grid or was read in another way. The file is
+        not opened.
+        """
+        version = file_version(path)
+        if version is None or grid != stored_grid():
+            return None
+        query = f"SELECT {COLUMNS} FROM {JOINED} WHERE (path, size, modified, grid, reading) = (?, ?, ?, ?, ?)"
+        with explain_errors(self.path):
+            row = self._connection.execute(query, (resolve(path), *version, grid.key, reading.key)).fetchone()
+        if row is not None:
+            with suppress(*DAMAGE):  # the file itself is whole
+                return replace(restore(Path(path), *row), reading=reading)
+        return None
+
+    def find_camera_and_time(self, path: str | Path) -> tuple[str | None, datetime | None] | None:
+        """What a file says of its camera and time, without opening it; None if it has changed since it was added."""
+        version = file_version(path)
+        if version is None:
+            return None
+        query = f"SELECT json_extract(facts, '$.camera'), time FROM {JOINED} WHERE (path, size, modified) = (?, ?, ?)"
+        with explain_errors(self.path):
+            row = self._connection.execute(query, (resolve(path), *version)).fetchone()
+        return None if row is None else (row[0], parse_time(row[1]))
+
+    def photos(
+        self,
+        camera: str,
+        count: int,
+        selection: Selection,
+        *,
+        rng: np.random.Generator,
+        exclude: str | Path | None = None,
+    ) -> list[Photo]:
         """Up to `count` photographs of a camera, no two with the same content, nor with that of the file `exclude`.
 
-        The camera's name is compared whole.
+        The camera's name is compared whole. A photograph whose histograms are those of an older version of the package
+        comes without them.
         """
         excluded = None if exclude is None else resolve(exclude)
         with explain_errors(self.path), snapshot(self._connection):
-            rows = draw_rows(self._connection, camera, count, order, rng, excluded)
-            return [Entry(row.path, row.time, self._histograms(row)) for row in rows]
+            drawn = draw_candidates(self._connection, camera, count, selection, rng, excluded)
+            return [self._restore(candidate) for candidate in drawn]
 
-    def profile(
+    def roll(
         self,
         model: Model,
         camera: str,
-        count: int = MOST_VIVID,
-        order: Order = Order.VIVID,
+        size: int = MOST_VIVID,
+        selection: Selection = Selection.VIVID,
         *,
         rng: np.random.Generator | None = None,
-        read: Reader = read_photograph,
-    ) -> tuple[Profile, list[Path]] | None:
-        """A profile of a camera, and the photographs it was made of; None if there is none of that camera.
+        reading: Reading = Reading(),
+    ) -> Roll | None:
+        """The roll of a camera with its profile; None if there is no photograph of that camera.
 
-        It is kept where the catalogue can be written to, and made again when its roll has become another one. Without
-        `rng`, the roll changes only with the catalogue. A model with another grid than the stored histograms' needs the
-        photographs of the roll: they are read again, once.
+        The profile is kept where the catalogue can be written to, and made again when its roll has become another one.
+        Without `rng`, the roll changes only with the catalogue. Photographs whose stored histograms are not on the
+        model's grid are read again, once.
         """
-        count = model.takes(count)
-        key = (model.identity, camera, order.value, count)
+        size = model.takes(size)
+        key = (model.identity, camera, selection.value, size)
         with explain_errors(self.path), snapshot(self._connection):
-            rows = draw_rows(self._connection, camera, count, order, rng or np.random.default_rng(0))
-            if not rows:
+            drawn = draw_candidates(self._connection, camera, size, selection, rng or np.random.default_rng(0))
+            if not drawn:
                 return None
-            paths = [row.path for row in rows]
-            roll = hashlib.blake2b(b"".join(sorted(row.digest for row in rows)), digest_size=16).digest()
+            contents = _digest_roll(drawn)
             kept = self._connection.execute(
                 "SELECT features FROM profile WHERE (model, camera, selection, count, roll) = (?, ?, ?, ?, ?)",
-                (*key, roll),
+                (*key, contents),
             ).fetchone()
-            if kept is not None:
-                profile = _unpack_profile(kept[0], model, len(rows), camera)
-                if profile is not None:
-                    return profile, paths
-            grid = model.grid.without_strips
-            histograms = [self._histograms(row) for row in rows] if grid == GRID else []
-        histograms = histograms or [histogram(read(path).image, grid) for path in paths]
-        profile = model.calibrate_histograms(histograms, camera)
-        with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
-            self._connection.execute(
-                "INSERT OR REPLACE INTO profile VALUES (?, ?, ?, ?, ?, ?)", (*key, roll, _pack_profile(profile))
-            )
-        return profile, paths
+            known = None if kept is None else _unpack_profile(kept[0], model, camera)
+            if known is not None:
+                profile, used = known
+                paths = tuple(candidate.path for candidate in drawn if candidate.digest in used)
+                return Roll(camera, Origin.CATALOG, profile, paths)
+            fits = model.grid.without_strips == stored_grid().without_strips
+            stored = {candidate.path: self._restore(candidate) for candidate in drawn} if fits else {}
 
-    def _histograms(self, row: Row) -> Float32s:
-        found = self._connection.execute("SELECT packed FROM histograms WHERE photograph = ?", (row.id,)).fetchone()
+        def load(paths: Sequence[Path]) -> Iterator[Photo | Failure]:
+            for path in paths:
+                photo = stored.get(path)
+                if photo is None or photo.histograms is None:
+                    yield read_photo(path, model.grid.without_strips, reading)
+                else:
+                    yield replace(photo, histograms=photo.histograms.without_strips)
+
+        roll = build_roll(model, [candidate.path for candidate in drawn], load, origin=Origin.CATALOG, camera=camera)
+        if roll.profile is not None and not roll.failures:
+            used = {candidate.digest for candidate in drawn if candidate.path in roll.paths}
+            with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO profile VALUES (?, ?, ?, ?, ?, ?)",
+                    (*key, contents, _pack_profile(roll.profile, used)),
+                )
+        return roll
+
+    def _restore(self, candidate: Candidate) -> Photo:
+        query = f"SELECT {COLUMNS} FROM {JOINED} WHERE id = ?"
+        row = self._connection.execute(query, (candidate.id,)).fetchone()
         try:
-            return unpack(found[0])
-        except (TypeError, ValueError, zlib.error) as error:
-            raise damaged(self.path, f"the histograms of {row.path}") from error
+            return restore(candidate.path, *row)
+        except DAMAGE as error:
+            raise damaged(self.path, f"the entry of {candidate.path}") from error
 
 
-def _pack_profile(profile: Profile) -> bytes:
+def _digest_roll(drawn: Iterable[Candidate]) -> bytes:
+    """What tells the histograms of a roll from those of another, whatever their order."""
+    contents = sorted(candidate.digest + candidate.made.encode() for candidate in drawn)
+    return hashlib.blake2b(b"\0".join(contents), digest_size=16).digest()
+
+
+def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:
+    """A profile, with the digests of the photographs it was made of."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{f"level_{i}": level for i, level in enumerate(profile.features)})
+    levels = {f"level_{i}": level for i, level in enumerate(profile.features)}
+    np.savez(buffer, allow_pickle=False, used=np.array([list(digest) for digest in sorted(used)], np.uint8), **levels)
     return buffer.getvalue()
 
 
-def _unpack_profile(packed: bytes, model: Model, n_images: int, camera: str) -> Profile | None:
-    """The profile as it was kept; None if it is damaged, so that it is made again."""
+def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, set[bytes]] | None:
+    """The same as it was kept; None if it is damaged, so that it is made again."""
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-            profile = Profile(
-                model.identity, tuple(file[f"level_{i}"] for i in range(len(file.files))), n_images, camera
-            )
+            used = {bytes(digest) for digest in file["used"]}
+            levels = tuple(file[f"level_{i}"] for i in range(len(file.files) - 1))
+        profile = Profile(model.identity, levels, len(used), camera)
         model.check_profile(profile)
     except (*UNPACKING_ERRORS, ProfileError):
         return None
-    return profile
+    return profile, used

@@ -15,8 +15,8 @@ from c5.errors import C5Error, DataError, WriteError
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
-VERSION = 3
-"""Counts up with the tables, and with what the stored histograms are."""
+VERSION = 4
+"""Counts up with the tables. What the stored histograms are, each entry says itself."""
 
 BUSY_SECONDS = 60
 """So long a writer waits for another; each writes for milliseconds at a time."""
@@ -33,16 +33,23 @@ SCHEMA = (
         number INTEGER,                  -- 0, 1, 2 ... within the camera, without gaps, to draw at random by
         time TEXT,                       -- ISO 8601, by the camera's clock
         vividness REAL,
+        grid TEXT,                       -- key of the grid of its histograms
+        reading TEXT,                    -- key of how the file was read
         error TEXT                       -- why the file cannot be used
     )""",
-    "CREATE TABLE histograms (photograph INTEGER PRIMARY KEY, packed BLOB NOT NULL)",
+    """
+    CREATE TABLE details (
+        photograph INTEGER PRIMARY KEY,
+        facts TEXT NOT NULL,             -- JSON: what else the file says
+        packed BLOB NOT NULL             -- its histograms
+    )""",
     """
     CREATE TABLE profile (
         model TEXT NOT NULL,
         camera TEXT NOT NULL,
         selection TEXT NOT NULL,
         count INTEGER NOT NULL,
-        roll BLOB NOT NULL,              -- digest of the contents it was made of
+        roll BLOB NOT NULL,              -- digest of the histograms it was made of
         features BLOB NOT NULL,
         PRIMARY KEY (model, camera, selection, count)
     )""",
@@ -53,7 +60,7 @@ SCHEMA = (
     "CREATE INDEX failed ON photograph (path) WHERE error IS NOT NULL",
     """
     CREATE TRIGGER forget AFTER DELETE ON photograph BEGIN
-        DELETE FROM histograms WHERE photograph = OLD.id;
+        DELETE FROM details WHERE photograph = OLD.id;
         UPDATE photograph SET number = OLD.number  -- the last one fills the gap
         WHERE camera = OLD.camera AND number > OLD.number AND number = (
             SELECT number FROM photograph WHERE camera = OLD.camera ORDER BY number DESC LIMIT 1
@@ -74,9 +81,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(
-            f"{path}: cannot be made: {error.strerror}; choose another place with --catalog FILE"
-        ) from None
+        raise WriteError(f"{path}: cannot be made: {error.strerror}; choose another place for the catalogue") from None
     with explain_errors(path):
         # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
         place = f"{path.absolute().as_uri()}{'?immutable=1' if _is_fixed(path) else ''}"
@@ -104,17 +109,14 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
     if not (application or version or tables):
         return False
     if application != APPLICATION:
-        raise DataError(f"{path}: a database of another program; name another file with --catalog FILE")
+        raise DataError(f"{path}: a database of another program; choose another file for the catalogue")
     if version > VERSION:
         raise DataError(
             f"{path}: made by a newer version of c5-awb (catalogue {version}, this one reads up to {VERSION}); "
             "run pip install --upgrade c5-awb"
         )
     if version < VERSION:
-        raise DataError(
-            f"{path}: made by an older version of c5-awb, whose histograms were others; "
-            "remove it and run c5 catalog add FOLDER again"
-        )
+        raise DataError(f"{path}: made by an older version of c5-awb; remove it and add the photographs again")
     return True
 
 
@@ -172,7 +174,7 @@ def explain_errors(path: Path) -> Iterator[None]:
             raise DataError(f"{path}: another program is writing to the catalogue; try again when it is done") from None
         if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_PERM")):
             raise WriteError(
-                f"{path}: cannot be read or written: {error}; mend that, or name another file with --catalog FILE"
+                f"{path}: cannot be read or written: {error}; mend that, or choose another file for the catalogue"
             ) from error
         raise damaged(path, str(error)) from error
 
@@ -180,6 +182,6 @@ def explain_errors(path: Path) -> Iterator[None]:
 def damaged(path: Path, reason: str) -> C5Error:
     """The error for a file that is no whole catalogue."""
     return DataError(
-        f"{path}: not a catalogue, or damaged ({reason}); move it away and run c5 catalog add again: "
-        "all in it comes from the photographs"
+        f"{path}: not a catalogue, or damaged ({reason}); move it away and add the photographs again: "
+        "all in it comes from them"
     )

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from c5.colorimetry.temperature import dng_temperature
 from c5.errors import ParameterError
 from c5.photos.sidecars.xmp import Name, Packet
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
 
 CAMERA_RAW = "http://ns.adobe.com/camera-raw-settings/1.0/"
 
@@ -16,6 +21,15 @@ KELVINS, TINTS = (2000, 50000), (-150, 150)
 def path_beside(photo: Path) -> Path:
     """Where Adobe's programs look for the sidecar of a raw file."""
     return photo.with_suffix(".xmp")
+
+
+def encode(balance: Balance, existing: bytes | None) -> bytes:
+    """A sidecar with this balance, as near to it as the sliders allow."""
+    found = dng_temperature(balance.illuminant, balance.photo.need_matrices())
+    kelvin, tint = (
+        round(min(max(value, low), high)) for value, (low, high) in zip(found, (KELVINS, TINTS), strict=True)
+    )
+    return set_white_balance(existing, kelvin, tint)
 
 
 def set_white_balance(existing: bytes | None, kelvin: int, tint: int) -> bytes:

@@ -13,14 +13,18 @@ import binascii
 import struct
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Float64s
+from c5.color import Float64s, gains
 from c5.errors import ParameterError, ReadError
 from c5.photos.sidecars.xmp import DESCRIPTION, RDF, REMEDY, Element, Name, Packet
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
 
 DARKTABLE = "http://darktable.sf.net/"
 
@@ -52,8 +56,13 @@ def path_beside(photo: Path) -> Path:
     return photo.with_name(f"{photo.name}.xmp")
 
 
-def set_multipliers(existing: bytes | None, gains: ArrayLike) -> bytes:
-    """A sidecar that multiplies red, green and blue by `gains` in white balance and adapts nowhere else.
+def encode(balance: Balance, existing: bytes | None) -> bytes:
+    """A sidecar with this balance."""
+    return set_multipliers(existing, gains(balance.illuminant))
+
+
+def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
+    """A sidecar that multiplies red, green and blue by `multipliers` in white balance and adapts nowhere else.
 
     A new sidecar leaves the rest to the user's own workflow: only color calibration is put in, switched off, because
     darktable would add it otherwise. In an existing one, white balance is one more step of the history, and a color
@@ -68,7 +77,7 @@ def set_multipliers(existing: bytes | None, gains: ArrayLike) -> bytes:
         "operation": "temperature",
         "enabled": "1",
         "modversion": "3",  # as 3.4 to 4.6 write it, and later ones convert it
-        "params": struct.pack("<4f", *_multipliers(gains), np.nan).hex(),
+        "params": struct.pack("<4f", *_limit(multipliers), np.nan).hex(),
         "multi_name": "",
         "multi_priority": "0",
     }
@@ -90,10 +99,11 @@ def set_multipliers(existing: bytes | None, gains: ArrayLike) -> bytes:
     return packet.encode()
 
 
-def _multipliers(gains: ArrayLike) -> Float64s:
-    array = np.asarray(gains, dtype=np.float64)
+def _limit(multipliers: ArrayLike) -> Float64s:
+    """Multipliers with that of green at 1, as far as the sliders allow."""
+    array = np.asarray(multipliers, dtype=np.float64)
     if array.shape != (3,) or not (np.isfinite(array).all() and (array > 0).all()):
-        raise ParameterError("gains are three finite numbers above zero, for red, green and blue")
+        raise ParameterError("multipliers are three finite numbers above zero, for red, green and blue")
     array = array / array[1]
     return np.asarray(array * min(1, LARGEST_MULTIPLIER / array.max()))
 

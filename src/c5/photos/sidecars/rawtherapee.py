@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from c5.colorimetry.temperature import RT_GREENS, RT_KELVINS
+from c5.colorimetry.temperature import RT_GREENS, RT_KELVINS, rawtherapee_temperature
 from c5.errors import ParameterError, ReadError
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
 
 SECTION = b"White Balance"
 
@@ -16,6 +20,12 @@ _HEADER = re.compile(rb"\[([^\[\]]+)\]\s*$")
 def path_beside(photo: Path) -> Path:
     """Where RawTherapee looks for the sidecar of a raw file."""
     return photo.with_name(f"{photo.name}.pp3")
+
+
+def encode(balance: Balance, existing: bytes | None) -> bytes:
+    """A sidecar with this balance."""
+    found = rawtherapee_temperature(balance.illuminant, balance.photo.need_matrices())
+    return set_white_balance(existing, found.kelvin, found.green)
 
 
 def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> bytes:

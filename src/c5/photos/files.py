@@ -1,39 +1,44 @@
-"""Photographs on disk: which there are, which are the same, and what the catalogue keeps of each."""
+"""Photographs on disk: which there are, which have changed, and which are the same."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-import numpy as np
-
-from c5.color import Float32s
 from c5.errors import ReadError
-from c5.histograms import Grid, histogram, vividness
-from c5.io.raw import RAW_SUFFIXES, Photograph
-
-GRID = Grid(powers=(3, 1))
-"""What the stored histograms are on: the grid of the bundled model's rolls, which so need no photograph twice."""
+from c5.io.raw import RAW_SUFFIXES
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
 
 OWN_PREVIEWS = (".c5.jpg", ".c5.png")
-"""What the names of our own pictures of photographs end in: they are no photographs."""
+"""The endings of pictures that c5 makes of photographs. They are not photographs."""
 
 END_BYTES = 64 * 1024
 INNER_BYTES = 16 * 1024
 INNER_BLOCKS = 4
-"""A digest is of both ends of a file and of blocks evenly between them; of all of it where that is not much more."""
+"""A digest covers both ends of a file and blocks evenly between them, or all of a file that is not much larger."""
 
 
-Reader: TypeAlias = Callable[[Path], Photograph]
+class Failure(NamedTuple):
+    """A file that cannot be used, and why."""
+
+    path: Path
+    message: str
+    """One line that names the file and says what to do."""
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> Failure:
+        """What an exception says about a file."""
+        if isinstance(error, OSError):
+            return cls(path, printable(f"{path}: cannot be read: {error.strerror or error}"))
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        return cls(path, printable(reason if str(path) in reason else f"{path}: {reason}"))
 
 
 class Version(NamedTuple):
@@ -43,34 +48,25 @@ class Version(NamedTuple):
     modified: int  # nanoseconds
 
 
-class Content(NamedTuple):
-    """What is kept of a photograph."""
-
-    camera: str | None
-    time: str | None
-    vividness: float
-    packed: bytes
-
-
 @dataclass
-class Found:
-    """What lies below some folders."""
+class Listing:
+    """The photographs below some folders."""
 
     files: dict[bytes, Version] = field(default_factory=dict)
     folders: set[bytes] = field(default_factory=set)
-    """Those with something in them: a disk that is not mounted shows as an empty folder, or as none."""
-    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    """Those that hold something: a disk that is not mounted shows as an empty folder, or as none."""
+    unreadable: list[Failure] = field(default_factory=list)
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a file may be a linear photograph, by its name. Hidden ones are not, nor pictures that c5 has made."""
+    """Whether a file may be a linear photograph, by its name. Hidden files and pictures made by c5 are not."""
     name = path.name.lower()
     return path.suffix.lower() in SUFFIXES and not name.startswith(".") and not name.endswith(OWN_PREVIEWS)
 
 
-def find_photographs(roots: Iterable[bytes]) -> Found:
-    """The files that may be linear photographs. Hidden ones are passed over; links are not followed, so none loops."""
-    found = Found()
+def find_photographs(roots: Iterable[bytes]) -> Listing:
+    """The photographs below some folders. Hidden ones are passed over; links are not followed, so none loops."""
+    found = Listing()
     folders = []
     for root in roots:
         if os.path.isdir(root):
@@ -84,7 +80,8 @@ def find_photographs(roots: Iterable[bytes]) -> Found:
                 entries = list(listing)
         except OSError as error:
             path = Path(os.fsdecode(folder))
-            found.unreadable.append((path, f"{path}: cannot be opened: {error.strerror}; check the permissions"))
+            message = f"{path}: cannot be opened: {error.strerror}; check the permissions"
+            found.unreadable.append(Failure(path, message))
             continue
         if entries:
             found.folders.add(folder)
@@ -99,24 +96,48 @@ def find_photographs(roots: Iterable[bytes]) -> Found:
     return found
 
 
+def list_photographs(paths: Iterable[Path]) -> tuple[list[Path], list[Failure]]:
+    """Files as they are, folders as the photographs below them; each once, however it is spelled.
+
+    Folders that cannot be opened come second.
+    """
+    listed: list[Path] = []
+    unreadable: list[Failure] = []
+    for path in paths:
+        if os.path.isdir(path):
+            found = find_photographs([os.fsencode(path)])
+            listed += sorted(Path(os.fsdecode(name)) for name in found.files)
+            unreadable += found.unreadable
+        else:
+            listed.append(path)
+    return list({os.path.realpath(path): path for path in reversed(listed)}.values())[::-1], unreadable
+
+
 def resolve(path: str | Path) -> bytes:
-    """The one way to spell a path, whether or not there is something."""
+    """The one way to spell a path, whether or not something is there."""
     return os.fsencode(os.path.realpath(os.path.expanduser(path)))
 
 
 def resolve_existing(path: str | Path) -> bytes:
+    """The same for what must be there."""
     resolved = resolve(path)
     if not os.path.exists(resolved):
-        raise ReadError(
-            f"{path}: no such folder; connect its disk, or forget what was in it with c5 catalog forget {path}"
-        )
+        raise ReadError(f"{path}: no such folder; connect its disk, or forget it if its photographs are gone")
     return resolved
+
+
+def file_version(path: str | bytes | Path) -> Version | None:
+    """A file's version, without opening it; None if there is no such file."""
+    try:
+        return _version(os.stat(path))
+    except OSError:
+        return None
 
 
 def digest_file(path: bytes) -> tuple[Version, bytes]:
     """A file's version and a digest of its content, the same wherever it lies.
 
-    Six small blocks and the size tell photographs apart: the noise of no two is alike.
+    Six small blocks and the size tell photographs apart: no two have the same noise.
     """
     with open(path, "rb") as file:
         version = _version(os.fstat(file.fileno()))
@@ -134,32 +155,8 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
     return version, digest.digest()
 
 
-def read_content(path: Path, read: Reader) -> Content:
-    photograph = read(path)
-    counted = histogram(photograph.image, GRID)
-    camera, time = photograph.image.camera, photograph.time
-    return Content(
-        printable(camera.strip()) or None if camera else None,
-        # A camera's clock tells local time; a zone beside it would only disturb the order.
-        time.replace(tzinfo=None).isoformat(" ", "microseconds") if time else None,
-        float(vividness(counted[None], GRID)[0]),
-        pack(counted),
-    )
-
-
-def pack(histograms: Float32s) -> bytes:
-    """Histograms on `GRID` as float16, compressed: most bins are empty."""
-    return zlib.compress(histograms.astype("<f2").tobytes())
-
-
-def unpack(packed: bytes) -> Float32s:
-    """Of `GRID.shape`, float32; damaged ones raise `zlib.error` or `ValueError`."""
-    values = np.frombuffer(zlib.decompress(packed), "<f2")
-    return values.reshape(GRID.shape).astype(np.float32)
-
-
 def printable(text: str) -> str:
-    """Text that can be stored: names of files need not be."""
+    """Text that can be stored and printed: the names of files need not be valid UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -7,93 +7,83 @@ import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from c5.errors import ParameterError
-from c5.histograms import MOST_VIVID
+from c5.rolls import MOST_VIVID, Selection
+
+SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
+"""Those that a catalogue offers. Photographs that do not tell their time are the least recent, by that of the file."""
 
 
-class Order(Enum):
-    """Which of a camera's photographs make a roll."""
-
-    RANDOM = "random"
-    RECENT = "recent"
-    """Those taken last; those that do not tell when, by the time of their files, come after all others."""
-    VIVID = "vivid"
-    """Drawn from the `MOST_VIVID` with the largest variation of chroma."""
-
-
-class Row(NamedTuple):
-    """A photograph of a roll, without its histograms."""
+class Candidate(NamedTuple):
+    """An entry that was drawn for a roll."""
 
     id: int
     path: Path
     digest: bytes
-    time: datetime | None
+    made: str
+    """How its histograms were made: the grid's key and the reading's."""
 
 
-SELECT = "SELECT id, path, digest, time FROM photograph WHERE camera = ?"
+SELECT = "SELECT id, path, digest, grid || ' ' || reading FROM photograph WHERE camera = ?"
 
 
-def draw_rows(
+def draw_candidates(
     connection: sqlite3.Connection,
     camera: str,
     count: int,
-    order: Order,
+    selection: Selection,
     rng: np.random.Generator,
     exclude: bytes | None = None,
-) -> list[Row]:
+) -> list[Candidate]:
     """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`."""
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
+    if selection not in SELECTIONS:
+        raise ParameterError(f"a catalogue selects {', '.join(each.value for each in SELECTIONS)}")
     excluded = connection.execute("SELECT digest FROM photograph WHERE path = ?", (exclude,)).fetchone()
     unwanted = set() if excluded is None else {excluded[0]}
-    if order is Order.RANDOM:
+    if selection is Selection.RANDOM:
         return _draw_random(connection, camera, count, rng, unwanted)
-    if order is Order.RECENT:
+    if selection is Selection.RECENT:
         with closing(connection.execute(f"{SELECT} ORDER BY time DESC, modified DESC", (camera,))) as rows:
-            return _first_distinct(map(_row, rows), count, unwanted)
+            return _first_distinct(map(_candidate, rows), count, unwanted)
     with closing(connection.execute(f"{SELECT} ORDER BY vividness DESC", (camera,))) as rows:
-        pool = _first_distinct(map(_row, rows), max(count, MOST_VIVID), unwanted)
+        pool = _first_distinct(map(_candidate, rows), max(count, MOST_VIVID), unwanted)
     return [pool[i] for i in rng.permutation(len(pool))[:count]]
 
 
 def _draw_random(
     connection: sqlite3.Connection, camera: str, count: int, rng: np.random.Generator, unwanted: set[bytes]
-) -> list[Row]:
+) -> list[Candidate]:
     (last,) = connection.execute("SELECT MAX(number) FROM photograph WHERE camera = ?", (camera,)).fetchone()
     total = 0 if last is None else last + 1
     drawn = min(total, 2 * count + 2)  # some may be the same
     while True:
         numbers = json.dumps(rng.choice(total, drawn, replace=False).tolist()) if drawn else "[]"
         query = f"{SELECT} AND number IN (SELECT value FROM json_each(?))"
-        found = [_row(row) for row in connection.execute(query, (camera, numbers))]
-        rows = _first_distinct((found[i] for i in rng.permutation(len(found))), count, unwanted)
-        if len(rows) == count or drawn == total:
-            return rows
+        found = [_candidate(row) for row in connection.execute(query, (camera, numbers))]
+        chosen = _first_distinct((found[i] for i in rng.permutation(len(found))), count, unwanted)
+        if len(chosen) == count or drawn == total:
+            return chosen
         drawn = min(total, 8 * drawn)
 
 
-def _first_distinct(rows: Iterable[Row], count: int, unwanted: set[bytes]) -> list[Row]:
-    """The first rows of different content; copies of a photograph on several disks are one photograph."""
-    chosen: dict[bytes, Row] = {}
-    for row in rows:
-        if row.digest not in unwanted:
-            chosen.setdefault(row.digest, row)
+def _first_distinct(candidates: Iterable[Candidate], count: int, unwanted: set[bytes]) -> list[Candidate]:
+    """The first of different content: copies of a photograph on several disks are one photograph."""
+    chosen: dict[bytes, Candidate] = {}
+    for candidate in candidates:
+        if candidate.digest not in unwanted:
+            chosen.setdefault(candidate.digest, candidate)
         if len(chosen) == count:
             break
     return list(chosen.values())
 
 
-def _row(row: tuple[int, bytes, bytes, str | None]) -> Row:
-    number, path, digest, time = row
-    return Row(number, Path(os.fsdecode(path)), digest, parse_time(time))
-
-
-def parse_time(stored: str | None) -> datetime | None:
-    return None if stored is None else datetime.fromisoformat(stored)
+def _candidate(row: tuple[int, bytes, bytes, str]) -> Candidate:
+    number, path, digest, made = row
+    return Candidate(number, Path(os.fsdecode(path)), digest, made)

@@ -1,0 +1,120 @@
+"""The command, assembled: each subcommand is a file of its own."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from c5.cli import catalog, data
+from c5.cli.augment import augment
+from c5.cli.balance import balance
+from c5.cli.calibrate import calibrate
+from c5.cli.config import read_defaults
+from c5.cli.console import complain, console
+from c5.cli.convert import convert
+from c5.cli.demo import demo
+from c5.cli.estimate import estimate
+from c5.cli.evaluate import evaluate
+from c5.cli.explain import explain
+from c5.cli.methods import methods
+from c5.cli.report import report
+from c5.cli.train import train
+from c5.errors import C5Error
+
+PANELS: dict[str, dict[str, Any]] = {
+    "Photographers": {"balance": balance, "catalog": catalog.app, "demo": demo},
+    "Engineers": {
+        "estimate": estimate,
+        "calibrate": calibrate,
+        "explain": explain,
+        "train": train,
+        "data": data.app,
+        "convert": convert,
+    },
+    "Researchers": {"evaluate": evaluate, "report": report, "augment": augment, "methods": methods},
+}
+"""The subcommands in the order of the help, by who needs them most."""
+
+
+class Command(TyperCommand):
+    """A command whose help says nothing of the type of a flag: it takes no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The same for a group of commands."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+class Root(Group):
+    """The command itself, with subcommands in the order of `PANELS`: typer would put groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for commands in PANELS.values() for name in commands]
+
+
+def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"c5-awb {version('c5-awb')}")
+        raise typer.Exit
+
+
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """White balance for cameras that nobody calibrated.
+
+    `c5 --install-completion` makes the Tab key complete commands and options. Defaults for options can be kept in
+    c5.toml, in the user's config folder or where C5_CONFIG says: a table for each command.
+    """
+
+
+def _assemble() -> typer.Typer:
+    app = typer.Typer(
+        cls=Root,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for panel, commands in PANELS.items():
+        for name, command in commands.items():
+            if isinstance(command, typer.Typer):
+                for registered in command.registered_commands:
+                    registered.cls = Command
+                app.add_typer(command, name=name, cls=Group, rich_help_panel=panel)
+            else:
+                app.command(name, cls=Command, rich_help_panel=panel)(command)
+    return app
+
+
+app = _assemble()
+
+
+def run() -> None:
+    """What a user can mend is one line on standard error, and exit code 1."""
+    warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
+    try:
+        app(default_map=read_defaults(typer.main.get_command(app)))
+    except C5Error as error:
+        complain(error)
+        sys.exit(1)

@@ -1,0 +1,50 @@
+"""`c5 calibrate`: the profile of a camera."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c5.cli.console import console
+from c5.cli.options import (
+    AssumeSrgb,
+    Black,
+    CameraName,
+    ModelName,
+    OutFile,
+    Overwrite,
+    White,
+    check_free,
+    read_roll,
+)
+
+
+def calibrate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Images from one camera, as varied as possible.")],
+    out: OutFile,
+    overwrite: Overwrite = False,
+    model: ModelName = None,
+    camera: CameraName = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
+) -> None:
+    """Make a profile of a camera from a folder of its images.
+
+    It is made once and then serves every image of that camera.
+    """
+    from c5.model import load_model
+    from c5.photos.photo import Reading
+
+    check_free(out, overwrite)
+    loaded = load_model(model)
+    profile = read_roll(folder, loaded, Reading(black, white, assume_srgb)).profile
+    assert profile is not None  # a roll of a folder has one
+    path = replace(profile, camera=camera or profile.camera).save(out)
+    size = path.stat().st_size / 1000
+    console.print(
+        f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB", markup=False
+    )

@@ -1,0 +1,32 @@
+"""What the command sets in its own environment. The library leaves the environment alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""How many threads OpenMP and the usual BLAS libraries start. All of them are read when the library loads."""
+
+_limited: list[str] = []
+
+
+def prepare_environment() -> None:
+    """One thread for each worker, as there is a worker a core already; no telemetry. What the user has set stays."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    if THREADS[0] not in os.environ:  # every BLAS obeys it too, so whoever has set it has decided
+        for name in THREADS:
+            if name not in os.environ:
+                os.environ[name] = "1"
+                _limited.append(name)
+
+
+@contextmanager
+def threads_unlimited() -> Iterator[None]:
+    """Let a library that is loaded meanwhile use all cores. Worker processes that start later are limited again."""
+    limits = {name: os.environ.pop(name) for name in _limited}
+    try:
+        yield
+    finally:
+        os.environ.update(limits)

@@ -1,0 +1,140 @@
+"""`c5 estimate`: the light of images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from c5.cli.console import complain, print_table, show_progress
+from c5.cli.options import (
+    AsJson,
+    AssumeSrgb,
+    Black,
+    MethodName,
+    ModelName,
+    Photographs,
+    ProfileFile,
+    RollFolder,
+    Threads,
+    White,
+    read_roll,
+)
+from c5.errors import C5Error, ParameterError
+
+if TYPE_CHECKING:
+    from c5.ccc import Estimate
+    from c5.image import LinearImage
+    from c5.photos.photo import Reading
+
+
+def estimate(
+    files: Photographs,
+    roll: RollFolder = None,
+    profile: ProfileFile = None,
+    model: ModelName = None,
+    method: MethodName = None,
+    assume_srgb: AssumeSrgb = False,
+    black: Black = 0,
+    white: White = None,
+    as_json: AsJson = False,
+    threads: Threads = 1,
+) -> None:
+    """Print the light of images and the gains that make it white.
+
+    With --roll or --profile the model knows the camera; without, it works from each image alone.
+    """
+    from c5.estimators import is_model
+    from c5.photos.photo import Reading
+
+    reading = Reading(black, white, assume_srgb)
+    if method is not None and model is not None:
+        raise ParameterError("--method and --model say the same twice: give one of them")
+    if method is None or is_model(method):
+        estimator = _use_model(model or method, roll, profile, reading, threads)
+    else:
+        estimator = _use_method(method, roll, profile, reading)
+    failures, rows = [], []
+    for path in show_progress(files, "estimating"):
+        try:
+            found = estimator(reading.read(path).image)
+        except C5Error as error:
+            failures.append(error)
+            continue
+        if as_json:
+            print(json.dumps({"file": str(path)} | _as_json(found)), flush=True)
+        else:
+            rows.append(_as_row(path, found))
+    if rows:
+        _print_table(rows)
+    for failure in failures:
+        complain(failure)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _use_model(
+    name: str | None, roll: Path | None, profile: Path | None, reading: Reading, threads: int
+) -> Callable[[LinearImage], Estimate]:
+    from c5.model import Profile, load_model
+
+    if roll is not None and profile is not None:
+        raise ParameterError("--roll and --profile say the same twice: give one of them")
+    model = load_model(name, threads=threads)
+    known = None if profile is None else Profile.load(profile)
+    if known is not None:
+        model.check_profile(known)
+    if roll is not None:
+        known = read_roll(roll, model, reading).profile
+    return partial(model.estimate, profile=known)
+
+
+def _use_method(
+    name: str, roll: Path | None, profile: Path | None, reading: Reading
+) -> Callable[[LinearImage], Estimate]:
+    from c5.estimators import find_estimator
+
+    estimator = find_estimator(name)
+    if profile is not None or (roll is not None and not estimator.takes_roll):
+        raise ParameterError(f"{name} needs nothing of the camera: leave out --roll and --profile")
+    return partial(estimator, roll=[] if roll is None else list(_read_images(roll, reading)))
+
+
+def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
+    """Those of a folder that can be read; the others are named and passed over."""
+    from c5.photos.rolls import list_roll
+
+    for path in show_progress(list_roll(folder), "reading the roll"):
+        try:
+            yield reading.read(path).image
+        except C5Error as error:
+            complain(f"passed over: {error}")
+
+
+def _as_json(found: Estimate) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "illuminant": [round(float(value), 6) for value in found.illuminant],
+        "gains": [round(float(value), 6) for value in found.gains],
+    }
+    return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
+
+
+def _as_row(path: Path, found: Estimate) -> list[str]:
+    spread = "" if found.uncertainty is None else f"{found.uncertainty:.2f}°"
+    numbers = (" ".join(f"{value:.4f}" for value in values) for values in (found.illuminant, found.gains))
+    return [str(path), *numbers, spread]
+
+
+def _print_table(rows: list[list[str]]) -> None:
+    headings = ["file", "illuminant r g b", "gains r g b", "uncertainty"]
+    shown = len(headings) if any(row[-1] for row in rows) else len(headings) - 1  # only models know how sure they are
+    table = Table(*headings[:shown])
+    for row in rows:
+        table.add_row(*map(Text, row[:shown]))
+    print_table(table)

@@ -1,0 +1,40 @@
+"""`c5 report`: one document of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c5.cli.console import console
+from c5.cli.options import Overwrite, Plots, check_free
+from c5.evaluation.report import Format
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of results: NAME.json, and NAME.md with words on them.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
+    overwrite: Overwrite = False,
+    style: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MARKDOWN,
+    plots: Plots = None,
+) -> None:
+    """Make one document from a folder of results."""
+    from c5.evaluation.plots import write_plots
+    from c5.evaluation.report import write_report
+    from c5.evaluation.results import Results
+    from c5.io.files import write_file
+
+    if out is not None:
+        check_free(out, overwrite)
+    text = write_report(folder, style)
+    if out is None:
+        print(text, end="")
+    else:
+        console.print(write_file(out, text.encode()), markup=False)
+    if plots is not None:
+        for path in sorted(folder.glob("*.json")):
+            for written in write_plots(Results.load(path), plots, f"{path.stem}-"):
+                console.print(written, markup=False)

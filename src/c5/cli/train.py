@@ -1,0 +1,122 @@
+"""`c5 train`: a model from labelled data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress, TaskID
+
+from c5.cli.console import errors, progress_columns, start_torch
+from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Overwrite
+from c5.errors import ParameterError
+from c5.training.config import Recipe
+
+if TYPE_CHECKING:
+    from c5.metrics import Statistics
+    from c5.training.run import Plan
+    from c5.training.run import Progress as Done
+
+
+def train(
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, prepared sets."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
+    overwrite: Overwrite = False,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    recipe: Annotated[
+        Recipe | None,
+        typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file: a recipe, and the fields it changes.")] = None,
+    epochs: Epochs = None,
+    seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
+    hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
+    augmentation: AugmentationName = None,
+    made: Annotated[int, typer.Option(help="How many images to make, with --augmentation.", min=1)] = 5000,
+    matrices: MatricesFile = None,
+    bfloat16: Bfloat16 = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
+) -> None:
+    """Train a model, or go on with a run that was stopped.
+
+    Needs the train extra. Uses a GPU where there is one.
+    """
+    start_torch()
+    from c5.training.config import read_config
+    from c5.training.making import find_making
+    from c5.training.run import Plan
+
+    if resume is not None:
+        chosen = (data, out, recipe, config, epochs, hold_out, augmentation, matrices, bfloat16, overwrite)
+        if any(chosen) or seed is not None:
+            raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
+        _run(resume, None, tensorboard)
+        return
+    if not data or out is None:
+        raise ParameterError("give the data and --out RUN, or --resume RUN")
+    if (out / "checkpoint.pt").exists() and not overwrite:
+        raise ParameterError(f"{out}: holds a run already; go on with --resume {out}, or start anew with --overwrite")
+    if recipe is not None and config is not None:
+        raise ParameterError("--config says which recipe it changes: leave --recipe out")
+    training = (recipe or Recipe.BUNDLED).make() if config is None else read_config(config)
+    training = replace(
+        training,
+        seed=training.seed if seed is None else seed,
+        epochs=epochs or training.epochs,
+        bfloat16=bfloat16 or training.bfloat16,
+    )
+    known = str(matrices.resolve()) if matrices else None
+    making = None if augmentation is None else find_making(augmentation, made, known)
+    (out / "checkpoint.pt").unlink(missing_ok=True)  # the run writes the other files anew
+    _run(out, Plan(training, [str(path.resolve()) for path in data], hold_out or [], making), tensorboard)
+
+
+def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
+    """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
+    from c5.training.command import run_training
+
+    def say(line: str) -> None:
+        errors.print(line, markup=False)
+
+    with Progress(*progress_columns(), console=errors, disable=not errors.is_terminal) as progress:
+
+        def track(items: Sequence[Any], what: str) -> Iterable[Any]:
+            return progress.track(items, description=what)
+
+        tasks: list[TaskID] = []
+        started = time.monotonic()
+
+        def report(planned: Plan, done: Done) -> None:
+            total, epoch = planned.config.epochs, done.epoch
+            text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
+            if not tasks:
+                tasks.append(progress.add_task("training", total=total))
+            progress.update(tasks[0], completed=epoch.number, description=f"training: {text}")
+            if not errors.is_terminal and (epoch.number == total or 10 * epoch.number // total > shown[0]):
+                shown[0] = 10 * epoch.number // total
+                say(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
+            if done.validation is not None:
+                say(f"epoch {epoch.number}: {_describe(done.validation)}")
+
+        shown = [-1]  # tenths of the run that a log has a line for
+        try:
+            run_training(folder, plan, tensorboard=tensorboard, report=report, track=track, say=say)
+        except KeyboardInterrupt:
+            progress.stop()
+            say(f"stopped; go on with: c5 train --resume {folder}")
+            raise
+    say(f"model written: {folder / 'model.c5'}")
+
+
+def _describe(found: Statistics) -> str:
+    return (
+        f"held-out cameras mean {found.mean:.2f}°, median {found.median:.2f}°, trimean {found.trimean:.2f}°, "
+        f"best 25 % {found.best_25:.2f}°, worst 25 % {found.worst_25:.2f}°"
+    )

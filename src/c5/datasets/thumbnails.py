@@ -1,0 +1,92 @@
+"""Cube+ and INTEL-TAU as thumbnails of 64x64, as the public repository of DMCC carries them.
+
+A folder for each camera, `Cube+`, `TAU_C_5DSR`, `TAU_N_D810` or `TAU_S_IMX135`, holds `numpy_data/NAME.npy` (linear raw
+RGB, the black level off, float32) and `numpy_labels/NAME.npy` (the illuminant). Each image was divided by its highest
+value, so nothing says which pixels were clipped; the calibration object and what was cut away are 0.
+
+S. Yue and M. Wei, "Effective cross-sensor color constancy using a dual-mapping strategy", JOSA A, 2024.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from c5.datasets.glance import files_below, glance
+from c5.datasets.labels import as_label
+from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.errors import C5Error, DataError
+from c5.image import LinearImage
+from c5.io.readers import read_image
+
+NAME = "thumbnails"
+DESCRIPTION = "Cube+ and INTEL-TAU as 64x64 arrays: CAMERA/numpy_data/*.npy with CAMERA/numpy_labels/*.npy"
+
+IMAGES, LABELS = "numpy_data", "numpy_labels"
+
+CAMERAS = {
+    "Cube+": ("Cube+", "Canon550D"),
+    "TAU_C_5DSR": ("INTEL-TAU", "Canon_5DSR"),
+    "TAU_N_D810": ("INTEL-TAU", "Nikon_D810"),
+    "TAU_S_IMX135": ("INTEL-TAU", "Sony_IMX135"),
+}
+"""Dataset and camera of the folders. Others in the repository hold NUS again, smaller, and are not read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Thumbnail(ImageFile):
+    """An array in which no pixel is known to be clipped."""
+
+    def read(self) -> LinearImage:
+        image = read_image(self.path)
+        return LinearImage(image.rgb, clipped=np.zeros(image.rgb.shape[:2], np.bool_), source=image.source)
+
+    def digest(self) -> str:
+        return self._own_digest
+
+    @cached_property
+    def _own_digest(self) -> str:
+        return hashlib.sha256(f"nothing is clipped {super().digest()}".encode()).hexdigest()
+
+
+def recognises(folder: Path) -> bool:
+    return any(path.parent.name == IMAGES and path.parent.parent.name in CAMERAS for path in glance(folder))
+
+
+def read(folder: Path) -> Found:
+    samples: list[Sample] = []
+    problems: list[Problem] = []
+    labelled: set[Path] = set()
+    for path in files_below(folder, "*.npy"):
+        place = path.parent.resolve()
+        if place.name != IMAGES or place.parent.name not in CAMERAS:
+            continue
+        dataset, camera = CAMERAS[place.parent.name]
+        label = path.parent.parent / LABELS / path.name
+        labelled.add(label)
+        try:
+            illuminant = as_label(_read_array(label), label)
+        except DataError as error:
+            problems.append(Problem(path, str(error)))
+            continue
+        found = re.search(r"(field\d?cam|lab[a-z]*)_?(\d+)", path.stem)  # the same scene, whatever the camera
+        scene = f"{found[1]}/{int(found[2])}" if found and dataset == "INTEL-TAU" else None
+        samples.append(Sample(Thumbnail(path), illuminant, camera, dataset, f"{dataset}/{camera}/{path.stem}", scene))
+    for path in files_below(folder, "*.npy"):
+        if path.parent.name == LABELS and path.parent.parent.name in CAMERAS and path not in labelled:
+            problems.append(Problem(path, f"{path}: has no image in {IMAGES}; complete the folder or remove it"))
+    return Found(samples, problems)
+
+
+def _read_array(path: Path) -> np.ndarray:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64).ravel()
+    except FileNotFoundError:
+        raise DataError(f"{path}: missing; complete the folder or remove the image") from None
+    except (C5Error, OSError, ValueError, SyntaxError, EOFError) as error:
+        raise DataError(f"{path}: not an array of numbers ({error}); get it again") from None

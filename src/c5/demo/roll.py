@@ -1,0 +1,60 @@
+"""A roll of a virtual camera on disk: DNG files, and the truth about their lights in `manifest.csv`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from c5.color import Float64s
+from c5.demo.camera import VirtualCamera
+from c5.demo.dng import Layout, write_dng
+from c5.demo.photo import render_roll
+from c5.io.files import write_file
+
+SIZE = (1280, 1920)
+"""Height and width of a photograph: as with real cameras, several repeats of the filters go into a working pixel."""
+
+AT_ONCE = 8
+"""Photographs in memory."""
+
+MANIFEST = "manifest.csv"
+
+
+class Rendered(NamedTuple):
+    """A photograph and what is true of it."""
+
+    path: Path
+    illuminant: Float64s
+    subject: str
+
+
+def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.Generator) -> list[Rendered]:
+    """Render photographs into a folder, where they replace those of an earlier roll."""
+    _remove_old_roll(folder)
+    rows: list[tuple[str, ...]] = [("path", "camera", "r", "g", "b")]
+    rendered = []
+    for start in range(0, count, AT_ONCE):
+        for index, photo in enumerate(render_roll(camera, min(AT_ONCE, count - start), rng, SIZE), start):
+            layout = Layout(time=datetime(2026, 6, 1, 10) + timedelta(minutes=7 * index))
+            name = f"{index + 1:03d}-{photo.scene.replace(' ', '-')}.dng"
+            path = write_dng(folder / name, photo, camera, layout)
+            rows.append((name, camera.name, *(f"{value:.6f}" for value in photo.illuminant)))
+            rendered.append(Rendered(path, photo.illuminant, f"{photo.scene} in {photo.light}"))
+    table = io.StringIO()
+    csv.writer(table).writerows(rows)
+    write_file(folder / MANIFEST, table.getvalue().encode())
+    return rendered
+
+
+def _remove_old_roll(folder: Path) -> None:
+    """Remove the photographs of an earlier roll, by its manifest: a roll must come from one camera."""
+    manifest = folder / MANIFEST
+    if manifest.exists():
+        for row in csv.DictReader(manifest.read_text().splitlines()):
+            if str(row.get("camera")).startswith("Virtual "):  # anything else is somebody's own
+                (folder / Path(row["path"]).name).unlink(missing_ok=True)

@@ -1,0 +1,85 @@
+"""Methods under test by name, where they need no training here: classical ones, plugins, models."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c5.classical import METHODS
+from c5.datasets.features import Feature
+from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
+from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
+from c5.image import LinearImage, shrink
+from c5.model import load_model
+
+IN_MEMORY = 512
+"""Images at working size, about 1.5 MB each."""
+
+
+@dataclass(frozen=True, eq=False)
+class PluginMethod:
+    """An estimator of somebody else's, with rolls of other images of the camera."""
+
+    estimator: Estimator
+    rolls: Rolls
+    learns: bool = False
+    device: str = "CPU"
+
+    @property
+    def name(self) -> str:
+        return self.estimator.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """With its code, so that results are not kept when it is changed."""
+        return {
+            "estimator": self.name,
+            "origin": self.estimator.origin,
+            "code": _digest_code(self.estimator.function),
+        } | self.rolls.settings
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return self.rolls.features
+
+    def estimate(self, task: Task) -> dict[str, Estimates]:
+        @lru_cache(IN_MEMORY)
+        def read(index: int) -> LinearImage:
+            return shrink(task.photographs[index].read())
+
+        result = {}
+        for variant, repeats in self.rolls.draw(task.cameras, task.vividness, task.queries).items():
+            illuminants = np.empty((len(repeats), len(task.queries), 3))
+            for row in task.track(range(len(task.queries)), f"{self.name}, {variant}, {task.fold.name}"):
+                for repeat, rolls in enumerate(repeats):
+                    roll = [read(int(index)) for index in rolls[row]]
+                    illuminants[repeat, row] = self.estimator(read(int(task.queries[row])), roll).illuminant
+            result[variant] = Estimates(illuminants)
+        return result
+
+
+def find_methods(text: str, rolls: Rolls) -> list[Method]:
+    """What a name stands for: one method, or all the classical ones."""
+    if text == CLASSICAL:
+        return [Classical(name) for name in METHODS]
+    if text in METHODS:
+        return [Classical(text)]
+    if is_model(text):
+        return [Trained(load_model(text), rolls)]
+    return [PluginMethod(find_estimator(text), rolls)]
+
+
+def _digest_code(function: Any) -> str:
+    """Of the file that defines a function or the class of an object; empty where there is none."""
+    defined = function if inspect.isroutine(function) else type(function)
+    try:
+        return hashlib.sha256(Path(inspect.getfile(defined)).read_bytes()).hexdigest()[:16]
+    except (TypeError, OSError):  # built in, or made without a file
+        return ""

@@ -1,0 +1,110 @@
+"""What the catalogue keeps of a photograph: all that an estimate needs, so that the file need not be opened again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from c5.color import Float64s
+from c5.colorimetry.matrices import CameraMatrices
+from c5.errors import C5Error
+from c5.histograms import Grid, Histograms
+from c5.model import load_model
+from c5.photos.files import Version
+from c5.photos.photo import Photo, Reading
+
+DAMAGE = (C5Error, KeyError, TypeError, ValueError, zlib.error)
+"""What `restore` was seen to raise on a damaged entry."""
+
+COLUMNS = "time, grid, facts, packed"
+"""What `restore` needs, of `photograph JOIN details ON photograph = id`."""
+
+
+@cache
+def stored_grid() -> Grid:
+    """The grid of the stored histograms: the bundled model's."""
+    return load_model().grid
+
+
+def insert(
+    connection: sqlite3.Connection,
+    path: bytes,
+    version: Version,
+    digest: bytes,
+    photo: Photo | None,
+    camera: str | None = None,
+    error: str | None = None,
+) -> None:
+    """Write one entry, within a transaction. `camera` is for a photograph that does not tell its own."""
+    if photo is None or photo.histograms is None:
+        connection.execute(
+            "INSERT INTO photograph (path, size, modified, digest, error) VALUES (?, ?, ?, ?, ?)",
+            (path, *version, digest, error),
+        )
+        return
+    name = photo.camera or camera
+    number = None
+    if name is not None:
+        (last,) = connection.execute("SELECT MAX(number) FROM photograph WHERE camera = ?", (name,)).fetchone()
+        number = 0 if last is None else last + 1
+    time = None if photo.time is None else photo.time.isoformat(" ", "microseconds")
+    histograms = photo.histograms
+    made = (histograms.grid.key, photo.reading.key)
+    cursor = connection.execute(
+        "INSERT INTO photograph (path, size, modified, digest, camera, number, time, vividness, grid, reading) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (path, *version, digest, name, number, time, float(histograms.vividness), *made),
+    )
+    details = (cursor.lastrowid, _describe(photo), histograms.pack())
+    connection.execute("INSERT INTO details VALUES (?, ?, ?)", details)
+
+
+def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) -> Photo:
+    """The photograph of an entry, to the last bit. One on another grid has no histograms."""
+    known = json.loads(facts)
+    matrices = known["matrices"]
+    return Photo(
+        path,
+        known["camera"],
+        parse_time(time),
+        _illuminant(known["as_shot"]),
+        np.array(known["gray_world"], dtype=np.float64),
+        None if matrices is None else CameraMatrices(*matrices),
+        int(known["orientation"]),
+        Reading(*known["reading"]),
+        Histograms.unpack(stored_grid(), packed) if grid == stored_grid().key else None,
+    )
+
+
+def parse_time(stored: str | None) -> datetime | None:
+    return None if stored is None else datetime.fromisoformat(stored)
+
+
+def _describe(photo: Photo) -> str:
+    """What no other column says, as JSON, which keeps every bit of a number."""
+    matrices = photo.matrices
+    parts: list[Any] | None = None
+    if matrices is not None:
+        both = (matrices.matrix_a.tolist(), matrices.matrix_d65.tolist())
+        parts = [matrices.name, *both, matrices.kelvin_a, matrices.kelvin_d65]
+    return json.dumps(
+        {
+            "camera": photo.camera,
+            "as_shot": None if photo.as_shot is None else photo.as_shot.tolist(),
+            "gray_world": photo.gray_world.tolist(),
+            "matrices": parts,
+            "orientation": photo.orientation,
+            "reading": json.loads(photo.reading.key),
+        }
+    )
+
+
+def _illuminant(numbers: list[float] | None) -> Float64s | None:
+    return None if numbers is None else np.array(numbers, dtype=np.float64)

@@ -1,0 +1,145 @@
+"""Steadying the light of sequences: bursts and time-lapses, in which it changes little from frame to frame."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from c5.color import Float64s, rgb_to_uv, uv_to_rgb
+from c5.photos.files import Failure
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
+
+STEADINESS = 0.01
+"""How much the light of a sequence is thought to change from one photograph to the next, in nats."""
+
+LONGEST_PAUSE = 120.0
+"""Seconds without a photograph that end a sequence, whatever its usual pause."""
+UNUSUAL_PAUSE = 10.0
+"""A pause of so many times the usual one ends it too."""
+
+
+class Moment(NamedTuple):
+    """What tells the sequence of a photograph before it is read."""
+
+    camera: str | None
+    time: datetime | None
+    certain: bool = True
+    """False where reading the file may tell a time that is not known yet."""
+
+
+def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[Balance]:
+    """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
+
+    The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
+    mean (Kalman, then Rauch, Tung and Striebel). A pause that is long for the sequence allows a larger change, and one
+    that is very long ends it. Photographs without a time, or alone, stay as they are.
+    """
+    result = list(balances)
+    for order, seconds in _sequences(balances):
+        pauses = np.diff(seconds)
+        walk = steadiness**2 * np.maximum(pauses / _usual(pauses), 1)
+        noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
+        seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
+        for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):
+            result[index] = replace(balances[index], illuminant=uv_to_rgb(uv), source="smoothed")
+    return result
+
+
+def smooth_in_turn(results: Iterable[Balance | Failure], moments: Mapping[Path, Moment]) -> Iterator[Balance | Failure]:
+    """The same for results that come one by one: each leaves, in order, as soon as its sequence is complete.
+
+    `moments` tells which photographs are still to come.
+    """
+    groups = _group(moments)
+    missing = Counter(groups.values())
+    gathered: dict[int, list[Balance]] = {}
+    smoothed: dict[Path, Balance] = {}
+    waiting: deque[Balance | Failure] = deque()
+    for result in results:
+        waiting.append(result)
+        group = groups.get(result.path)
+        if group is not None:
+            missing[group] -= 1
+            if not isinstance(result, Failure):
+                gathered.setdefault(group, []).append(result)
+            if not missing[group]:
+                smoothed |= {balance.path: balance for balance in smooth(gathered.pop(group, []))}
+        while waiting and not missing[groups.get(waiting[0].path, -1)]:
+            first = waiting.popleft()
+            yield smoothed.pop(first.path, first)
+
+
+def _group(moments: Mapping[Path, Moment]) -> dict[Path, int]:
+    """Numbers for photographs, the same for those that may belong to one sequence."""
+    cameras: dict[str | None, list[Path]] = {}
+    for path, moment in moments.items():
+        if moment.time is not None or not moment.certain:
+            cameras.setdefault(moment.camera, []).append(path)
+    groups: dict[Path, int] = {}
+    number = 0
+    for paths in cameras.values():
+        timed = sorted((_seconds(time), path) for path in paths if (time := moments[path].time) is not None)
+        pauses = np.diff([second for second, _ in timed]) > LONGEST_PAUSE
+        if all(moments[path].certain for path in paths):
+            starts = np.concatenate([[0], np.cumsum(pauses)]).astype(int).tolist()
+            groups |= {path: number + start for (_, path), start in zip(timed, starts, strict=True)}
+            number += starts[-1] + 1
+        else:  # one that is not known yet may join any two
+            groups |= dict.fromkeys(paths, number)
+            number += 1
+    return groups
+
+
+def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64s]]:
+    """For each sequence of two or more, the indices of its photographs in the order of their times, and these."""
+    cameras: dict[str | None, list[tuple[float, str, int]]] = {}
+    for index, balance in enumerate(balances):
+        time = balance.photo.time
+        if time is not None:
+            cameras.setdefault(balance.photo.camera, []).append((_seconds(time), str(balance.path), index))
+    for moments in cameras.values():
+        moments.sort()
+        seconds = np.array([second for second, *_ in moments])
+        for first, last in _split(seconds, LONGEST_PAUSE):
+            usual = _usual(np.diff(seconds[first:last]))
+            for start, stop in _split(seconds[first:last], UNUSUAL_PAUSE * usual):
+                if stop - start > 1:
+                    order = [index for *_, index in moments[first + start : first + stop]]
+                    yield order, seconds[first + start : first + stop]
+
+
+def _seconds(time: datetime) -> float:
+    return time.replace(tzinfo=UTC).timestamp()  # local time, without the jumps of any place
+
+
+def _split(seconds: Float64s, longest: float) -> list[tuple[int, int]]:
+    """Where runs without a longer pause begin and end."""
+    edges = [0, *(np.flatnonzero(np.diff(seconds) > longest) + 1).tolist(), len(seconds)]
+    return list(itertools.pairwise(edges))
+
+
+def _usual(pauses: Float64s) -> float:
+    """The median pause; cameras count whole seconds, so none is shorter."""
+    return max(float(np.median(pauses)), 1.0) if pauses.size else 1.0
+
+
+def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
+    """The smoothed mean (n, k) of a random walk seen with noise; `walk` is the variance of each of its n - 1 steps."""
+    mean, variance = seen.copy(), noise.copy()
+    for i in range(1, len(seen)):  # forwards
+        expected = variance[i - 1] + walk[i - 1]
+        trust = expected / (expected + noise[i])
+        mean[i] = mean[i - 1] + trust * (seen[i] - mean[i - 1])
+        variance[i] = (1 - trust) * expected
+    for i in range(len(seen) - 2, -1, -1):  # backwards
+        mean[i] += variance[i] / (variance[i] + walk[i]) * (mean[i + 1] - mean[i])
+    return mean

@@ -1,0 +1,89 @@
+"""A set of balanced photographs for people and programs: rows of numbers, contact sheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from c5.color import Float64s, angular_error, gains
+from c5.errors import ParameterError
+from c5.photos.balancing import Balance
+from c5.photos.files import printable
+from c5.photos.photo import Photo
+from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
+
+COLORS = ("illuminant", "gains", "camera_gains")
+"""The keys of `describe` that hold three numbers."""
+
+
+def describe(balance: Balance) -> dict[str, Any]:
+    """What is known of a balance, ready for JSON. Keys that are not known are None."""
+    photo = balance.photo
+    temperature = photo.temperature(balance.illuminant)
+    angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
+    return {
+        "file": printable(str(photo.path)),
+        "camera": photo.camera,
+        "time": None if photo.time is None else photo.time.isoformat(sep=" "),
+        "illuminant": _rounded(balance.illuminant),
+        "gains": _rounded(gains(balance.illuminant)),
+        "kelvin": None if temperature is None else round(temperature.kelvin),
+        "tint": None if temperature is None else round(temperature.tint),
+        "uncertainty_deg": _rounded(balance.uncertainty),
+        "uncertain": balance.uncertain,
+        "by": balance.source,
+        "roll": balance.roll.size,
+        "camera_gains": None if photo.as_shot is None else _rounded(gains(photo.as_shot)),
+        "camera_angle_deg": _rounded(angle),
+    }
+
+
+def to_csv(rows: Iterable[Mapping[str, Any]], *, heading: bool = True) -> str:
+    """Rows of `describe` as a table, with three columns for each color."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    for index, row in enumerate(rows):
+        cells: dict[str, Any] = {}
+        for key, value in row.items():
+            if key in COLORS:
+                cells |= {f"{key}_{color}": number for color, number in zip("rgb", value or [None] * 3, strict=True)}
+            else:
+                cells[key] = value
+        if heading and not index:
+            writer.writerow(cells)
+        writer.writerow(cells.values())
+    return table.getvalue()
+
+
+def show_pair(photo: Photo, illuminant: Float64s) -> tuple[Pixels, Pixels]:
+    """The thumbnail of a photograph as shot and balanced, turned as a viewer would hold it."""
+    if photo.thumbnail is None:
+        raise ParameterError(f"{photo.path}: has no thumbnail; read the photograph with one")
+    rgb, mask, clipped = photo.thumbnail
+    matrix = photo.srgb_matrix(illuminant)
+    before, after = (
+        render(rgb.astype(np.float32), mask, light, matrix, clipped) for light in (photo.as_shot, illuminant)
+    )
+    return turn(before, photo.orientation), turn(after, photo.orientation)
+
+
+def draw_sheet(title: str, balances: Sequence[Balance]) -> Pixels:
+    """A contact sheet of photographs with thumbnails, before and after."""
+    frames = [Frame(show_pair(each.photo, each.illuminant), _caption(each)) for each in balances]
+    return make_sheet(title, ["as shot", "balanced"], frames)
+
+
+def _caption(balance: Balance) -> str:
+    found = balance.photo.temperature(balance.illuminant)
+    light = "" if found is None else f"{round(found.kelvin)} K, tint {round(found.tint):+d}"
+    return f"{printable(balance.path.name)}   {light}{'   uncertain' if balance.uncertain else ''}"
+
+
+def _rounded(value: Float64s | float | None) -> Any:
+    if value is None:
+        return None
+    return [round(float(number), 6) for number in value] if isinstance(value, np.ndarray) else round(value, 4)

@@ -1,0 +1,302 @@
+"""Estimators, dataset layouts and output formats of other packages, found by entry point and used by the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+import pytest
+from laws import textured
+
+from c5 import LinearImage, ParameterError, PluginError, plugins
+from c5.classical import METHODS
+from c5.color import as_illuminant
+from c5.datasets import ImageFile, Sample, examine, read_samples
+from c5.datasets.prepared import prepare
+from c5.estimators import Estimator, find_estimator, list_estimators
+from c5.evaluation.methods import Rolls, Task
+from c5.evaluation.plugin import PluginMethod
+from c5.evaluation.protocols import Fold
+from c5.rolls import Selection
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "c5-example"
+
+
+def install(target: Path, name: str, entries: dict[str, dict[str, str]], module: str | None = None) -> None:
+    """What pip would leave of a pure Python package: its module and its metadata."""
+    info = target / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in of.items()) for group, of in entries.items()
+    )
+    (info / "entry_points.txt").write_text("\n".join(groups))
+    if module is not None:
+        (target / f"{name.replace('-', '_')}.py").write_text(module)
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to install packages into."""
+    target = tmp_path / "packages"
+    target.mkdir()
+    monkeypatch.syspath_prepend(target)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(target), os.environ.get("PYTHONPATH", "")]))
+    return target
+
+
+@pytest.fixture
+def example(packages: Path) -> Path:
+    """The example package, installed."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    install(packages, project["name"], project["entry-points"])
+    shutil.copy(EXAMPLE / "c5_example.py", packages)
+    return packages
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Photographs of three cameras in the layout of the example."""
+    rng = np.random.default_rng(1)
+    for camera in ("Alpha", "Beta", "Gamma"):
+        folder = tmp_path / "Studio" / camera
+        folder.mkdir(parents=True)
+        for index in range(4):
+            light = as_illuminant(rng.uniform(0.4, 1, 3))
+            pixels = np.rint(textured(index, 40, 60) * light * 65535).astype(np.uint16)
+            (folder / f"{index}.png").write_bytes(imagecodecs.png_encode(pixels))
+            (folder / f"{index}.light").write_text(" ".join(map(str, light)))
+    return tmp_path / "Studio"
+
+
+def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "c5.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+# ---- the example package, by the command
+
+
+def test_the_example_is_about_forty_lines() -> None:
+    lines = [line for line in (EXAMPLE / "c5_example.py").read_text().splitlines() if line.strip()]
+    assert len(lines) <= 40
+
+
+def test_the_example_estimates(example: Path, data: Path) -> None:
+    listed = [line for line in c5("methods").stdout.splitlines() if line.startswith("bright-mean")]
+    assert listed
+    assert "The mean color of the brightest tenth of the pixels. (c5-example 1.0)" in listed[0]
+    by_name = c5("estimate", data / "Alpha" / "0.png", "--method", "bright-mean", "--roll", data / "Alpha", "--json")
+    assert by_name.returncode == 0, by_name.stderr
+    by_path = c5("estimate", data / "Alpha" / "0.png", "--method", "c5_example:BrightMean", "--json")
+    assert json.loads(by_name.stdout)["illuminant"] == json.loads(by_path.stdout)["illuminant"]
+
+
+def test_the_example_is_evaluated_on_its_own_layout(example: Path, data: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--repeats", 2]
+    done = c5(*arguments, "--method", "bright-mean", "--method", "gray-world")
+    assert done.returncode == 0, done.stderr
+    assert "| bright-mean, m = 9 |" in done.stdout
+    assert c5(*arguments, "--method", "bright-mean").stderr.count("(kept)") == 3
+    # Changed code is run again.
+    with (example / "c5_example.py").open("a") as module:
+        module.write("\n")
+    assert c5(*arguments, "--method", "bright-mean").stderr.count("(kept)") == 0
+
+
+def test_the_layout_of_the_example_is_recognised(example: Path, data: Path) -> None:
+    done = c5("data", "check", data)
+    assert done.returncode == 0, done.stderr
+    assert "12 images in the layout light-files" in done.stdout
+    assert len(read_samples(data)) == 12
+    (data / "Beta" / "2.light").write_text("1 2")
+    bad = c5("data", "check", data, "--layout", "light-files")
+    assert bad.returncode == 1
+    assert "2.light: holds 2 numbers instead of 3" in bad.stderr
+
+
+def test_the_output_of_the_example_is_written(example: Path, data: Path, tmp_path: Path) -> None:
+    done = c5("balance", data / "Alpha", "--gains", "-o", tmp_path / "out", "--catalog", tmp_path / "none.db")
+    assert "--gains" in c5("balance", "--help").stdout
+    assert "no catalogue" in done.stderr
+    done = c5("balance", data / "Alpha", "--gains", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert [len(path.read_text().split()) for path in (tmp_path / "out").glob("*.gains.txt")] == [3] * 4
+
+
+def test_a_bundled_model_is_evaluated_by_its_name(example: Path, data: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--repeats", 1]
+    done = c5(*arguments, "--method", "default", "--m", 3)
+    assert done.returncode == 0, done.stderr
+    assert "| default, m = 3 |" in done.stdout
+
+
+# ---- finding
+
+
+def test_nothing_is_imported_before_it_is_used(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "c5_example", raising=False)
+    assert "bright-mean" in plugins.find(plugins.ESTIMATORS)
+    assert "c5_example" not in sys.modules
+    assert find_estimator("bright-mean").origin == "c5-example 1.0"
+    assert "c5_example" in sys.modules
+    sys.modules.pop("c5_example")
+
+
+def test_a_broken_plugin_is_one_line_and_no_crash(packages: Path, data: Path) -> None:
+    entries = {
+        plugins.ESTIMATORS: {"broken": "c5_broken:Nothing", "number": "c5_odd:NUMBER"},
+        plugins.DATASETS: {"broken": "c5_broken:Nothing", "rude": "c5_odd:Rude"},
+    }
+    install(packages, "c5-broken", entries, "import no_such_module\n")
+    rude = (
+        "class Rude:\n    DESCRIPTION = ''\n    read = None\n    def recognises(self, folder):\n        return 1 / 0\n"
+    )
+    (packages / "c5_odd.py").write_text(f"NUMBER = 3\n{rude}")
+    done = c5("methods")
+    assert done.returncode == 0
+    assert "gray-world" in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("c5: warning: ")
+        assert "c5-broken 1.0" in line
+    assert "No module named 'no_such_module'" in done.stderr
+    checked = c5("data", "check", data)
+    assert checked.returncode == 1
+    assert len(checked.stderr.splitlines()) == 3
+    assert (
+        "rude of the package c5-broken 1.0 failed: ZeroDivisionError: division by zero (c5_odd.py, line"
+        in checked.stderr
+    )
+    # Asked for by name, it is an error.
+    asked = c5("estimate", data / "Alpha" / "0.png", "--method", "broken")
+    assert asked.returncode == 1
+    assert asked.stderr.startswith("c5: broken of the package c5-broken 1.0 failed: ModuleNotFoundError")
+    assert len(asked.stderr.splitlines()) == 1
+
+
+def test_a_name_that_is_taken_is_refused(packages: Path) -> None:
+    for name in ("c5-first", "c5-second"):
+        entries = {
+            plugins.ESTIMATORS: {"gray-world": f"{name.replace('-', '_')}:estimate", "mine": "c5_first:estimate"}
+        }
+        install(packages, name, entries, "def estimate(image, roll):\n    'Mine.'\n    return 1, 2, 3\n")
+    with pytest.warns(plugins.PluginWarning) as caught:
+        found = {estimator.name: estimator for estimator in list_estimators()}
+    refused = sorted(str(warning.message).partition(" of the package")[0] for warning in caught)
+    assert refused == ["gray-world", "gray-world", "mine"]
+    assert all(" 1.0 is not used: the name is taken" in str(warning.message) for warning in caught)
+    assert found["gray-world"].origin == "classical"
+    assert found["mine"].description == "Mine."
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is looked for where a name is built in
+        assert find_estimator("gray-world").origin == "classical"
+
+
+def test_names_that_nobody_has(data: Path) -> None:
+    with pytest.raises(ParameterError, match=r"no estimator is called 'magic'; there are gray-world, .*module:Class"):
+        find_estimator("magic")
+    with pytest.raises(ParameterError, match="no layout is called 'magic'; there are pack, "):
+        examine(data, "magic")
+
+
+@pytest.mark.parametrize("reference", ["no_such:Thing", "json:no_such", ":Thing", "json:", "json:__name__"])
+def test_a_reference_that_leads_nowhere_is_one_line(reference: str) -> None:
+    with pytest.raises(PluginError, match=r"module:name|no_such|__name__"):
+        find_estimator(reference)
+
+
+def test_a_module_of_the_current_folder_is_found(tmp_path: Path, data: Path) -> None:
+    (tmp_path / "my_own.py").write_text("def half(image, roll):\n    return 2, 1, len(roll) + 1\n")
+    before = list(sys.path)
+    done = c5(
+        "estimate", data / "Beta" / "0.png", "--method", "my_own:half", "--roll", data / "Beta", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(json.loads(done.stdout)["gains"], [0.5, 1, 0.2], atol=1e-6)
+    assert sys.path == before
+
+
+# ---- estimators
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ([1, 2, np.nan], r"returned \[1.0, 2.0, nan\]"),
+        ([1, 0, 1], r"returned \[1.0, 0.0, 1.0\]"),
+        ([1, 2], r"returned an array of shape \(2,\)"),
+        (np.ones((3, 1)), r"returned an array of shape \(3, 1\)"),
+        ("red", "failed: ValueError"),
+        (None, "returned an array of shape"),
+    ],
+)
+def test_results_are_checked(result: Any, answer: str) -> None:
+    estimator = Estimator("mine", "my package", lambda image, roll: result)
+    with pytest.raises(PluginError, match=rf"a\.png: the estimator mine {answer}"):
+        estimator(LinearImage(textured(0), source="a.png"))
+
+
+def test_results_may_have_any_scale() -> None:
+    estimator = Estimator("mine", "my package", lambda image, roll: (200, 400, 400))
+    np.testing.assert_allclose(estimator(LinearImage(textured(0))).illuminant, [1 / 3, 2 / 3, 2 / 3])
+
+
+def test_what_an_estimator_raises_names_it_and_the_place() -> None:
+    def estimate(image: LinearImage, roll: Any) -> Any:
+        raise KeyError("lamp")
+
+    with pytest.raises(PluginError, match=r"the estimator mine failed: KeyError: 'lamp' \(test_plugins.py, line \d+\)"):
+        Estimator("mine", "my package", estimate)(LinearImage(textured(0)))
+
+
+def test_a_bug_of_our_own_is_not_blamed_on_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def estimate(image: LinearImage) -> Any:
+        raise KeyError("ours")
+
+    monkeypatch.setitem(METHODS, "gray-world", estimate)
+    with pytest.raises(KeyError):
+        find_estimator("gray-world")(LinearImage(textured(0)))
+
+
+# ---- evaluation
+
+
+@pytest.mark.parametrize("selection", [Selection.RANDOM, Selection.VIVID, Selection.OTHER_CAMERA])
+def test_an_evaluation_gives_rolls_of_other_images(data: Path, tmp_path: Path, selection: Selection) -> None:
+    samples = [
+        Sample(
+            ImageFile(path), np.ones(3) / 3**0.5, path.parent.name, "Studio", f"Studio/{path.parent.name}/{path.stem}"
+        )
+        for path in sorted(data.glob("*/*.png"))
+    ]
+    seen: list[tuple[str | None, str | None, list[str | None], list[str | None]]] = []
+
+    def look(image: LinearImage, roll: Any) -> tuple[int, int, int]:
+        seen.append((image.camera, image.source, [one.camera for one in roll], [one.source for one in roll]))
+        return 1, 1, 1
+
+    test = [sample for sample in samples if sample.camera == "Beta"]
+    fold = Fold("Beta", frozenset(), frozenset(sample.name for sample in test), frozenset({"Beta"}))
+    method = PluginMethod(Estimator("look", "mine", look), Rolls((1, 4), (selection,), repeats=3))
+    samples = prepare(samples, method.features, folder=tmp_path)
+    task = Task(fold, [], test, samples, tmp_path, "", lambda items, _: items)
+    found = method.estimate(task)
+    assert [each.illuminants.shape for each in found.values()] == [(1, 4, 3), (3, 4, 3)]
+    assert len(seen) == 4 + 12
+    for camera, source, cameras, sources in seen[4:]:
+        assert camera == "Beta"
+        assert len(cameras) == 3
+        assert source not in sources
+        assert (set(cameras) == {"Beta"}) == (selection is not Selection.OTHER_CAMERA)
+    assert all(cameras == [] for _, _, cameras, _ in seen[:4])
