@@ -283,7 +283,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
         4, 4, zlib.compress(bytes(100)), *[chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(7_900_000), 9))] * 400
     ),
     "profile.png": lambda: png(
-        4, 4, zlib.compress(bytes(100)), chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(10**9), 9))
+        4, 4, zlib.compress(bytes(100)), chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(10**8), 9))
     ),
     "header.jpg": lambda: jpeg_header(10000, 10000),
     "huge header.jpg": lambda: jpeg_header(65500, 65500),
