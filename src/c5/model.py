@@ -73,9 +73,11 @@ class Profile:
                 features = tuple(file[f"level_{level}"] for level in range(len(file.files) - 1))
                 return cls(description["model"], features, int(description["n_images"]), description["camera"])
         except FileNotFoundError:
-            raise ProfileError(f"{path}: no such file; make one with c5 calibrate") from None
+            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
         except (*UNPACKING_ERRORS, TypeError, AttributeError) as error:
-            raise ProfileError(f"{path}: damaged or not a camera profile; make it again with c5 calibrate") from error
+            raise ProfileError(
+                f"{path}: damaged or not a camera profile; make it again with Model.calibrate"
+            ) from error
 
 
 class Model:
@@ -217,7 +219,7 @@ class Model:
         else:
             fits = [level.shape for level in profile.features] == self._profile_shapes
         if not fits:
-            raise ProfileError("the profile is damaged; make it again with c5 calibrate")
+            raise ProfileError("the profile is damaged; make it again with Model.calibrate")
 
     @cached_property
     def _roll(self) -> InferenceSession:

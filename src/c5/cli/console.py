@@ -31,6 +31,7 @@ FLAGS = {
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
+    "Model.calibrate": "c5 calibrate",
     "more problems)": "more problems: see c5 data check)",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""
