@@ -20,7 +20,7 @@ from c5.color import Float64s, angular_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
 from c5.errors import DataError, ParameterError
-from c5.evaluation.methods import Method, Task, Track, digest_name, slug
+from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
@@ -129,13 +129,28 @@ class _Run(NamedTuple):
             return _FoldResult(test, found, origin, kept=True)
         task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
         truth = np.stack([sample.illuminant for sample in test])
+        estimates = method.estimate(task)
+        for variant, given in estimates.items():
+            _check(given, len(test), f"{method.name} {variant}".strip())
         found = {
-            variant: _Errors(angular_error(estimates.illuminants, truth), estimates.uncertainties)
-            for variant, estimates in method.estimate(task).items()
+            variant: _Errors(angular_error(given.illuminants, truth), given.uncertainties)
+            for variant, given in estimates.items()
         }
         origin = _provenance(self.command, method)
         _save(place, key, found, origin)
         return _FoldResult(test, found, origin, kept=False)
+
+
+def _check(given: Estimates, images: int, method: str) -> None:
+    """Refuse what cannot be estimates before anything of it is kept."""
+    shape = np.shape(given.illuminants)
+    if len(shape) != 3 or shape[1:] != (images, 3):
+        raise ParameterError(f"{method}: illuminants must have the shape (repeats, {images}, 3), not {shape}")
+    if not np.isfinite(given.illuminants).all() or not (np.min(given.illuminants, axis=-1) >= 0).all():
+        raise ParameterError(f"{method}: an illuminant is not finite, or negative; mend the method and run it again")
+    unsure = given.uncertainties
+    if unsure is not None and (np.shape(unsure) != shape[:2] or not np.isfinite(unsure).all()):
+        raise ParameterError(f"{method}: uncertainties must be finite, of the shape {shape[:2]}")
 
 
 def _load_results(
