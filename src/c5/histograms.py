@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.image import LinearImage, require_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
 """Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
@@ -304,9 +304,7 @@ class _Colors(NamedTuple):
 
 def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
     image = shrink(image)
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
+    counts = require_counts(image)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
     return _Colors(_pad(image.rgb), np.pad(counts, 1), np.pad(_erode(counts), 1), image.where)
 
@@ -316,9 +314,7 @@ def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
     full = image if isinstance(image, LinearImage) else LinearImage(np.asarray(image))
     image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
     rgb = np.where(image.mask[..., None], image.rgb, 0).astype(np.float64)
-    counts = rgb.sum(axis=-1) >= 1e-9
-    if not counts.any():
-        raise nothing_counts(image)
+    counts = require_counts(image, rgb.sum(axis=-1) >= 1e-9)
     return _Colors(_pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from c5 import plugins
 from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared, thumbnails
 from c5.datasets.container import Report
+from c5.datasets.inspection import find_duplicates
 from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
 from c5.errors import DataError, ParameterError, PluginError
@@ -106,9 +107,6 @@ def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = 
             more = f" (and {len(found.problems) - 1} more problems)" if len(found.problems) > 1 else ""
             raise DataError(f"{found.problems[0].message}{more}")
         samples += found.samples
-    names = set()
-    for sample in samples:
-        if sample.name in names:
-            raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
-        names.add(sample.name)
+    for duplicate in find_duplicates(samples):
+        raise DataError(duplicate.message)
     return samples

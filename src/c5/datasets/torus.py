@@ -10,7 +10,7 @@ import numpy as np
 from c5.color import Bools, Float32s
 from c5.errors import ImageError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.image import LinearImage, require_counts, shrink
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ def wrapped_histograms(image: LinearImage, torus: Torus) -> Float32s:
     picture without edges has zeros for its second histogram. Images above `WORKING_PIXELS` are area-averaged first.
     """
     image = shrink(image)
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
+    counts = require_counts(image)
     planes = np.ascontiguousarray(np.moveaxis(image.rgb, -1, 0))
     pixels = _count(planes, counts, torus)
     if not pixels.any():
