@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import cache, cached_property
 from itertools import pairwise
@@ -92,13 +92,7 @@ class Grid:
         return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "bins": self.bins,
-            "limit": self.limit,
-            "geometry": self.geometry.value,
-            "powers": list(self.powers),
-            "strips": self.strips,
-        }
+        return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
 
     @property
     def key(self) -> str:
@@ -286,7 +280,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
         for top in range(first, end, rows):
             inner = slice(top, min(top + rows, end))
             pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
-            gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+            gradient = gradients_of(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
             gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
         pixels.end_strip()
         gradients.end_strip()
@@ -306,7 +300,7 @@ def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
     image = shrink(image)
     counts = require_counts(image)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
-    return _Colors(_pad(image.rgb), np.pad(counts, 1), np.pad(_erode(counts), 1), image.where)
+    return _Colors(pad(image.rgb), np.pad(counts, 1), np.pad(erode(counts), 1), image.where)
 
 
 def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
@@ -315,20 +309,20 @@ def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
     image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
     rgb = np.where(image.mask[..., None], image.rgb, 0).astype(np.float64)
     counts = require_counts(image, rgb.sum(axis=-1) >= 1e-9)
-    return _Colors(_pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
+    return _Colors(pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
 
 
-def _erode(flags: Bools) -> Bools:
+def erode(flags: Bools) -> Bools:
     """True where a pixel and its eight neighbours are all True; beyond the border all is True."""
     padded = np.pad(flags, 1, constant_values=True)
     stride = padded.shape[1]
-    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `_gradient`
+    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `gradients_of`
     column = flat[: -2 * stride] & flat[stride:-stride] & flat[2 * stride :]
     column[1:-1] &= column[:-2] & column[2:]
     return np.asarray(column.reshape(-1, stride)[:, 1:-1])
 
 
-def _pad(rgb: Floats) -> Floats:
+def pad(rgb: Floats) -> Floats:
     """(height, width, 3) to planes (3, height + 2, width + 2) with the border repeated."""
     height, width, _ = rgb.shape
     planes = np.empty((3, height + 2, width + 2), rgb.dtype)
@@ -338,7 +332,7 @@ def _pad(rgb: Floats) -> Floats:
     return planes
 
 
-def _gradient(planes: Floats, stride: int) -> Floats:
+def gradients_of(planes: Floats, stride: int) -> Floats:
     """The mean absolute difference of each pixel to its eight neighbours, in planes (3, rows * stride).
 
     Neighbours are a fixed distance apart in a plane laid out flat, and a difference serves both its ends. The pixels

@@ -70,14 +70,7 @@ class _PluginLayout:
         missing = [part for part in ("DESCRIPTION", "recognises", "read") if not hasattr(self._layout, part)]
         if missing:
             raise PluginError(f"{plugin} is no dataset layout: it has no {', '.join(missing)}")
-
-    @property
-    def NAME(self) -> str:  # noqa: N802
-        return self._plugin.name
-
-    @property
-    def DESCRIPTION(self) -> str:  # noqa: N802
-        return str(self._layout.DESCRIPTION)
+        self.NAME, self.DESCRIPTION = plugin.name, str(self._layout.DESCRIPTION)
 
     def recognises(self, folder: Path) -> bool:
         with plugins.guard(str(self._plugin)):

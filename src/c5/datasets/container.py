@@ -78,7 +78,7 @@ class Container:
             raise DataError(f"{self.path}: its index is damaged: {error!r}; copy or make it again") from error
 
     @cached_property
-    def bytes(self) -> mmap.mmap:
+    def content(self) -> mmap.mmap:
         try:
             with self.path.open("rb") as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -109,7 +109,7 @@ class Record:
         """The head and the payload of the record, checked. What goes wrong inside is the fault of a damaged file."""
         entry = self.entry
         try:
-            data = self.container.bytes[entry["offset"] : entry["offset"] + entry["length"]]
+            data = self.container.content[entry["offset"] : entry["offset"] + entry["length"]]
             head, payload = open_chunk(data, RECORD)
             if head["name"] != entry["name"] or head["image"]["content"] != entry["image"]["content"]:
                 raise ValueError("another record is in its place")
