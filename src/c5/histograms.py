@@ -216,13 +216,13 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
-    counted = _count(image, grid)
-    totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()], axis=1).reshape(grid.shape)
+    pixels, gradients, where = _count(image, grid)
+    totals = np.concatenate([pixels.bins(), gradients.bins()], axis=1).reshape(grid.shape)
     sums = totals.sum(axis=(1, 2), keepdims=True)
     empty = sums <= 0
     if empty[0]:
         raise ImageError(
-            f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))
@@ -244,10 +244,10 @@ def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
     Cell (i, j) holds the colors within half a step of `cell_position(i)` along v and `cell_position(j)` along u; the
     first and last rows and columns hold what lies beyond the grid.
     """
-    counted = _count(image, grid)
-    assert isinstance(counted.pixels, _BilinearCounter)
-    assert isinstance(counted.gradients, _BilinearCounter)
-    return np.concatenate([counted.pixels.cell_weights(), counted.gradients.cell_weights()])
+    pixels, gradients, _ = _count(image, grid)
+    assert isinstance(pixels, _BilinearCounter)
+    assert isinstance(gradients, _BilinearCounter)
+    return np.concatenate([pixels.cell_weights(), gradients.cell_weights()])
 
 
 def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
@@ -255,18 +255,13 @@ def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
     return np.asarray((index - (grid.bins + 2) / 2) * grid.step)
 
 
-class _Counted(NamedTuple):
-    pixels: _BilinearCounter | _PublishedCounter
-    gradients: _BilinearCounter | _PublishedCounter
-    where: str  # the image's name, for errors
-
-
-def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
+def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Counter, str]:
+    """Pixels and gradients, counted, and the image's name for errors."""
     # Once a block of this size has been freed, glibc keeps memory between two histograms instead of giving it back to
     # the system and asking for it again, page by page, which takes as long as the counting itself (mallopt(3)).
     np.empty(ALLOCATOR_BYTES, np.uint8)
-    pixels: _BilinearCounter | _PublishedCounter
-    gradients: _BilinearCounter | _PublishedCounter
+    pixels: _Counter
+    gradients: _Counter
     if grid.geometry is Geometry.EXACT:
         colors = _exact_colors(image)
         pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,), FLAT)
@@ -284,7 +279,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
             gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
         pixels.end_strip()
         gradients.end_strip()
-    return _Counted(pixels, gradients, colors.where)
+    return pixels, gradients, colors.where
 
 
 class _Colors(NamedTuple):
@@ -457,3 +452,6 @@ class _PublishedCounter:
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
         return np.asarray(total[None, None, ::-1])  # v downwards
+
+
+_Counter = _BilinearCounter | _PublishedCounter
