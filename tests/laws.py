@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from c5.fingerprints import LEVELS
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -19,3 +21,9 @@ def textured(seed: int, height: int = 24, width: int = 30) -> NDArray[np.float32
     texture = rng.uniform(0.8, 1.2, (height, width, 3))
     pixels = np.clip(surfaces[labels] * shading[..., None] * texture * 0.42, 0.005, 0.499)
     return np.asarray(pixels, dtype=np.float32)
+
+
+def margin(values: ArrayLike) -> float:
+    """How far numbers stay from where a fingerprint would round them the other way, in levels: seeds are chosen so."""
+    scaled = np.asarray(values, dtype=np.float64) * LEVELS
+    return float(np.abs(scaled - np.floor(scaled) - 0.5).min())

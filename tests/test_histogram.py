@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import seeds, textured
+from laws import margin, seeds, textured
 from numpy.typing import ArrayLike
 
 from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histograms, read_image
 from c5 import histogram as count
 from c5.color import Float32s, rgb_to_uv
-from c5.fingerprints import margin, probe
-from c5.histograms import PROBE_SEEDS, Histograms, _erode
+from c5.fingerprints import probe
+from c5.histograms import PROBE_SEEDS, Histograms, erode
 
 BINS = [16, 32, 64, 128]
 
@@ -207,7 +207,7 @@ def test_grids_know_their_geometry() -> None:
 def test_erosion_looks_at_all_neighbours() -> None:
     flags = np.ones((5, 6), np.bool_)
     flags[2, 3] = False
-    eroded = _erode(flags)
+    eroded = erode(flags)
     assert not eroded[1:4, 2:5].any()
     assert eroded.sum() == 30 - 9
 
@@ -378,10 +378,10 @@ def test_keys_tell_grids_apart_and_are_the_same_on_every_machine() -> None:
         assert margin(count(probe(seed), grid).stack) > 1e-4
 
 
-@pytest.mark.parametrize("part", ["FLOOR", "_gradient", "_erode"])
+@pytest.mark.parametrize("part", ["FLOOR", "gradients_of", "erode"])
 def test_a_change_of_the_counting_changes_the_key(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Grid().key
-    changed = {"FLOOR": np.float32(0.01), "_gradient": lambda planes, stride: planes, "_erode": lambda flags: flags}
+    changed = {"FLOOR": np.float32(0.01), "gradients_of": lambda planes, stride: planes, "erode": lambda flags: flags}
     monkeypatch.setattr(f"c5.histograms.{part}", changed[part])
     histograms._counting_key.cache_clear()
     assert Grid().key != before

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from laws import seeds, textured
+from laws import margin, seeds, textured
 from memory import make_sample
 from test_datasets import write_ffcc
 
@@ -26,7 +26,7 @@ from c5.datasets.features import (
     encode_sparse,
 )
 from c5.datasets.prepared import load_feature, prepare, write_prepared
-from c5.fingerprints import margin, probe
+from c5.fingerprints import probe
 
 GRID = Grid(powers=(3, 1), strips=4)
 FEATURES = (PaletteFeature((3, 1)), HistogramFeature(GRID), EstimateFeature("gray-world"))

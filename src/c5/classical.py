@@ -16,7 +16,7 @@ import numpy as np
 
 from c5.color import Bools, Float32s, Float64s, angular_error, as_illuminant
 from c5.errors import ParameterError
-from c5.image import LinearImage, nothing_counts
+from c5.image import LinearImage, require_counts
 
 FLOOR = 1e-6
 """No component of an estimate is smaller than this share of the largest."""
@@ -206,9 +206,7 @@ METHODS: dict[str, Callable[[LinearImage], Float64s]] = {
 
 def _planes(image: LinearImage) -> tuple[Float32s, Bools]:
     """The image channel by channel, zero where a pixel does not count, and which pixels do."""
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
+    counts = require_counts(image)
     return np.multiply(np.moveaxis(image.rgb, -1, 0), counts, order="C"), counts
 
 

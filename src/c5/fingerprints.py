@@ -30,9 +30,3 @@ def fingerprint(values: ArrayLike) -> str:
     """Eight hexadecimal digits for numbers between 0 and 1."""
     levels = np.rint(np.asarray(values, dtype=np.float64) * LEVELS).astype(np.uint8)
     return hashlib.sha256(levels.tobytes()).hexdigest()[:8]
-
-
-def margin(values: ArrayLike) -> float:
-    """How far the numbers stay from where rounding would go the other way, in levels. Seeds are chosen by it."""
-    scaled = np.asarray(values, dtype=np.float64) * LEVELS
-    return float(np.abs(scaled - np.floor(scaled) - 0.5).min())

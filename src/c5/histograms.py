@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import cache, cached_property
 from itertools import pairwise
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.image import LinearImage, require_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
 """Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
@@ -92,13 +92,7 @@ class Grid:
         return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "bins": self.bins,
-            "limit": self.limit,
-            "geometry": self.geometry.value,
-            "powers": list(self.powers),
-            "strips": self.strips,
-        }
+        return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
 
     @property
     def key(self) -> str:
@@ -222,13 +216,13 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
-    counted = _count(image, grid)
-    totals = np.concatenate([counted.pixels.bins(), counted.gradients.bins()], axis=1).reshape(grid.shape)
+    pixels, gradients, where = _count(image, grid)
+    totals = np.concatenate([pixels.bins(), gradients.bins()], axis=1).reshape(grid.shape)
     sums = totals.sum(axis=(1, 2), keepdims=True)
     empty = sums <= 0
     if empty[0]:
         raise ImageError(
-            f"{counted.where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))
@@ -250,10 +244,10 @@ def cell_weights(image: LinearImage | ArrayLike, grid: Grid) -> Float64s:
     Cell (i, j) holds the colors within half a step of `cell_position(i)` along v and `cell_position(j)` along u; the
     first and last rows and columns hold what lies beyond the grid.
     """
-    counted = _count(image, grid)
-    assert isinstance(counted.pixels, _BilinearCounter)
-    assert isinstance(counted.gradients, _BilinearCounter)
-    return np.concatenate([counted.pixels.cell_weights(), counted.gradients.cell_weights()])
+    pixels, gradients, _ = _count(image, grid)
+    assert isinstance(pixels, _BilinearCounter)
+    assert isinstance(gradients, _BilinearCounter)
+    return np.concatenate([pixels.cell_weights(), gradients.cell_weights()])
 
 
 def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
@@ -261,18 +255,13 @@ def cell_position(index: NDArray[np.integer[Any]], grid: Grid) -> Float64s:
     return np.asarray((index - (grid.bins + 2) / 2) * grid.step)
 
 
-class _Counted(NamedTuple):
-    pixels: _BilinearCounter | _PublishedCounter
-    gradients: _BilinearCounter | _PublishedCounter
-    where: str  # the image's name, for errors
-
-
-def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
+def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Counter, str]:
+    """Pixels and gradients, counted, and the image's name for errors."""
     # Once a block of this size has been freed, glibc keeps memory between two histograms instead of giving it back to
     # the system and asking for it again, page by page, which takes as long as the counting itself (mallopt(3)).
     np.empty(ALLOCATOR_BYTES, np.uint8)
-    pixels: _BilinearCounter | _PublishedCounter
-    gradients: _BilinearCounter | _PublishedCounter
+    pixels: _Counter
+    gradients: _Counter
     if grid.geometry is Geometry.EXACT:
         colors = _exact_colors(image)
         pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,), FLAT)
@@ -286,11 +275,11 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> _Counted:
         for top in range(first, end, rows):
             inner = slice(top, min(top + rows, end))
             pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
-            gradient = _gradient(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
+            gradient = gradients_of(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
             gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
         pixels.end_strip()
         gradients.end_strip()
-    return _Counted(pixels, gradients, colors.where)
+    return pixels, gradients, colors.where
 
 
 class _Colors(NamedTuple):
@@ -304,11 +293,9 @@ class _Colors(NamedTuple):
 
 def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
     image = shrink(image)
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
+    counts = require_counts(image)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
-    return _Colors(_pad(image.rgb), np.pad(counts, 1), np.pad(_erode(counts), 1), image.where)
+    return _Colors(pad(image.rgb), np.pad(counts, 1), np.pad(erode(counts), 1), image.where)
 
 
 def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
@@ -316,23 +303,21 @@ def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
     full = image if isinstance(image, LinearImage) else LinearImage(np.asarray(image))
     image = shrink(replace(full, clipped=np.zeros_like(full.clipped)))
     rgb = np.where(image.mask[..., None], image.rgb, 0).astype(np.float64)
-    counts = rgb.sum(axis=-1) >= 1e-9
-    if not counts.any():
-        raise nothing_counts(image)
-    return _Colors(_pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
+    counts = require_counts(image, rgb.sum(axis=-1) >= 1e-9)
+    return _Colors(pad(rgb), np.pad(counts, 1), np.pad(np.ones_like(counts), 1), image.where)
 
 
-def _erode(flags: Bools) -> Bools:
+def erode(flags: Bools) -> Bools:
     """True where a pixel and its eight neighbours are all True; beyond the border all is True."""
     padded = np.pad(flags, 1, constant_values=True)
     stride = padded.shape[1]
-    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `_gradient`
+    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `gradients_of`
     column = flat[: -2 * stride] & flat[stride:-stride] & flat[2 * stride :]
     column[1:-1] &= column[:-2] & column[2:]
     return np.asarray(column.reshape(-1, stride)[:, 1:-1])
 
 
-def _pad(rgb: Floats) -> Floats:
+def pad(rgb: Floats) -> Floats:
     """(height, width, 3) to planes (3, height + 2, width + 2) with the border repeated."""
     height, width, _ = rgb.shape
     planes = np.empty((3, height + 2, width + 2), rgb.dtype)
@@ -342,7 +327,7 @@ def _pad(rgb: Floats) -> Floats:
     return planes
 
 
-def _gradient(planes: Floats, stride: int) -> Floats:
+def gradients_of(planes: Floats, stride: int) -> Floats:
     """The mean absolute difference of each pixel to its eight neighbours, in planes (3, rows * stride).
 
     Neighbours are a fixed distance apart in a plane laid out flat, and a difference serves both its ends. The pixels
@@ -467,3 +452,6 @@ class _PublishedCounter:
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
         return np.asarray(total[None, None, ::-1])  # v downwards
+
+
+_Counter = _BilinearCounter | _PublishedCounter

@@ -107,12 +107,15 @@ def _turn(image: LinearImage) -> LinearImage:
     return LinearImage(rgb, image.mask.T, image.clipped.T, image.camera, image.source)
 
 
-def nothing_counts(image: LinearImage) -> ImageError:
-    """The error for an image without a single pixel that counts."""
-    return ImageError(
-        f"{image.where}no pixel counts: all are black, clipped or masked; "
-        "check the exposure, the black level and the mask"
-    )
+def require_counts(image: LinearImage, counts: Bools | None = None) -> Bools:
+    """(height, width), which pixels count, by default as the image says; an ImageError if none does."""
+    counts = image.counts if counts is None else counts
+    if not counts.any():
+        raise ImageError(
+            f"{image.where}no pixel counts: all are black, clipped or masked; "
+            "check the exposure, the black level and the mask"
+        )
+    return counts
 
 
 def check_pixels(pixels: ArrayLike) -> NDArray[Any]:

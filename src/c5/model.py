@@ -118,14 +118,8 @@ class Model:
         for one in histograms:
             self._check_histograms(one, self.grid, self.grid.without_strips)
         if self.file.kind == "separate":
-            features: tuple[NDArray[Any], ...] = ()
-            if len(histograms) > self.takes(len(histograms)):
-                raise ProfileError(
-                    f"the model {self.name} takes at most {self.file.n_images - 1} additional images, not "
-                    f"{len(histograms)}; choose some"
-                )
-            if len(histograms):
-                features = (np.stack([one.seen for one in histograms]),)
+            self._check_count(len(histograms))
+            features = (np.stack([one.seen for one in histograms]),) if len(histograms) else ()
             return Profile(self.identity, features, len(histograms), camera)
         # Image by image, so that the features of one never depend on its neighbours; rounded before they are kept, so
         # that a saved profile is the same profile.
@@ -145,9 +139,8 @@ class Model:
             self.check_profile(profile)
         count = sum(profile.n_images for profile in profiles)
         if self.file.kind == "separate":
+            self._check_count(count)
             histograms = [level for profile in profiles for level in profile.features]
-            if count > self.takes(count):
-                raise ProfileError(f"the model {self.name} takes at most {self.file.n_images - 1} additional images")
             features: tuple[NDArray[Any], ...] = (np.concatenate(histograms),) if histograms else ()
         else:
             used = [profile.features for profile in profiles if profile.n_images] or [self._no_roll.features]
@@ -192,6 +185,13 @@ class Model:
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
         filters, bias, *gain = self._query.run(None, inputs)
         return filters[0], bias[0], gain[0][0] if gain else None
+
+    def _check_count(self, count: int) -> None:
+        if count > self.takes(count):
+            most = self.file.n_images - 1
+            raise ProfileError(
+                f"the model {self.name} takes at most {most} additional images, not {count}; choose some"
+            )
 
     def _check_histograms(self, histograms: Histograms, *grids: Grid) -> None:
         if histograms.grid not in grids or histograms.stack.ndim != 3:

@@ -5,13 +5,13 @@ Nothing is used but what is passed in, and every made sample names all that went
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
 from itertools import count as count_up
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -107,9 +107,9 @@ def augment(
     """Made images, as many as asked for: `draw`, less those that a look at their pixels rejects."""
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
-    material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude, settings)
-    for number, made in enumerate(islice(_reject_images(_make(material, method, rng)), count)):
-        yield replace(made.sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
+    drawn = draw(samples, method, rng, targets=targets, matrices=matrices, exclude=exclude, settings=settings)
+    for number, sample in enumerate(islice(_reject_images(drawn), count)):
+        yield replace(sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
 
 
 def draw(
@@ -125,11 +125,61 @@ def draw(
     """Made samples without end; no pixel is read.
 
     `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
-    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing.
+    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing. Proposals whose
+    light cannot be are rejected; the others get a random crop.
     """
     material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude, settings)
-    for made in _make(material, method, rng):
-        yield made.sample
+    rejected = 0
+    for number, made in enumerate(PROPOSERS[method](material, rng)):
+        source = made.source
+        crop = Crop.random(rng, settings.smallest_crop)
+        if not (made.light > 0).all() or made.distance_deg > FARTHEST_DEG:
+            rejected += 1
+            if rejected >= PATIENCE:
+                raise DataError(f"{PATIENCE} lights in a row lie far from all that are known; check the labels")
+            continue
+        rejected = 0
+        illuminant = as_illuminant(made.light)
+        matrix, ccm = (made.matrix, made.ccm) if settings.via_xyz else (np.eye(3), source.ccm)
+        yield Sample(
+            MappedImage(source.pixels, matrix, source.illuminant, illuminant, crop),
+            illuminant,
+            camera=made.camera,
+            dataset="augmented",
+            name=f"augmented/{method.value}/draw {number}",
+            scene=f"{source.dataset}/{source.scene}" if source.scene else None,
+            ccm=ccm,
+            cameras=made.cameras,
+            sources=made.sources,
+        )
+
+
+def _reject_images(drawn: Iterable[Sample]) -> Iterator[Sample]:
+    """Those of which enough can be seen, judged by a small copy of each source, which is kept."""
+    thumbnails: dict[int, LinearImage] = {}
+    rejected = 0
+    for sample in drawn:
+        pixels = cast(MappedImage, sample.pixels)
+        source = pixels.source
+        if id(source) not in thumbnails:
+            thumbnails[id(source)] = _make_thumbnail(source.read())
+        thumbnail = thumbnails[id(source)]
+        before, after = pixels.crop.cut(thumbnail).counts, pixels.apply(thumbnail).counts
+        if before.mean() < FEWEST_COUNTING or after.sum() < (1 - MOST_LOST) * before.sum():
+            rejected += 1
+            if rejected >= PATIENCE:
+                raise DataError(f"{PATIENCE} images in a row are too dark, clipped or out of gamut; check the matrices")
+            continue
+        rejected = 0
+        yield sample
+
+
+def _make_thumbnail(image: LinearImage) -> LinearImage:
+    """Every so many pixels of an image."""
+    small = shrink(image)
+    step = max(1, round((small.mask.size / THUMBNAIL_PIXELS) ** 0.5))
+    every = (slice(step // 2, None, step), slice(step // 2, None, step))
+    return LinearImage(small.rgb[every].copy(), small.mask[every].copy(), small.clipped[every].copy())
 
 
 class Proposal(NamedTuple):
@@ -425,67 +475,3 @@ def _joiner() -> Callable[[frozenset[str], frozenset[str]], frozenset[str]]:
         return a if b <= a else a | b
 
     return join
-
-
-class Made(NamedTuple):
-    pixels: MappedImage
-    sample: Sample
-
-
-def _make(material: Material, method: Augmentation, rng: np.random.Generator) -> Iterator[Made]:
-    """The proposals whose light can be, each with a random crop, as samples."""
-    settings = material.settings
-    rejected = 0
-    for number, (source, camera, light, matrix, ccm, cameras, sources, distance_deg) in enumerate(
-        PROPOSERS[method](material, rng)
-    ):
-        crop = Crop.random(rng, settings.smallest_crop)
-        if not (light > 0).all() or distance_deg > FARTHEST_DEG:
-            rejected += 1
-            if rejected >= PATIENCE:
-                raise DataError(f"{PATIENCE} lights in a row lie far from all that are known; check the labels")
-            continue
-        rejected = 0
-        illuminant = as_illuminant(light)
-        if not settings.via_xyz:
-            matrix, ccm = np.eye(3), source.ccm
-        pixels = MappedImage(source.pixels, matrix, source.illuminant, illuminant, crop)
-        sample = Sample(
-            pixels,
-            illuminant,
-            camera=camera,
-            dataset="augmented",
-            name=f"augmented/{method.value}/draw {number}",
-            scene=f"{source.dataset}/{source.scene}" if source.scene else None,
-            ccm=ccm,
-            cameras=cameras,
-            sources=sources,
-        )
-        yield Made(pixels, sample)
-
-
-def _reject_images(drawn: Iterator[Made]) -> Iterator[Made]:
-    """Those of which enough can be seen, judged by a small copy of each source, which is kept."""
-    thumbnails: dict[int, LinearImage] = {}
-    rejected = 0
-    for made in drawn:
-        source = made.pixels.source
-        if id(source) not in thumbnails:
-            thumbnails[id(source)] = _make_thumbnail(source.read())
-        thumbnail = thumbnails[id(source)]
-        before, after = made.pixels.crop.cut(thumbnail).counts, made.pixels.apply(thumbnail).counts
-        if before.mean() < FEWEST_COUNTING or after.sum() < (1 - MOST_LOST) * before.sum():
-            rejected += 1
-            if rejected >= PATIENCE:
-                raise DataError(f"{PATIENCE} images in a row are too dark, clipped or out of gamut; check the matrices")
-            continue
-        rejected = 0
-        yield made
-
-
-def _make_thumbnail(image: LinearImage) -> LinearImage:
-    """Every so many pixels of an image."""
-    small = shrink(image)
-    step = max(1, round((small.mask.size / THUMBNAIL_PIXELS) ** 0.5))
-    every = (slice(step // 2, None, step), slice(step // 2, None, step))
-    return LinearImage(small.rgb[every].copy(), small.mask[every].copy(), small.clipped[every].copy())

@@ -8,6 +8,7 @@ from pathlib import Path
 from c5 import plugins
 from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared, thumbnails
 from c5.datasets.container import Report
+from c5.datasets.inspection import find_duplicates
 from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
 from c5.errors import DataError, ParameterError, PluginError
@@ -69,14 +70,7 @@ class _PluginLayout:
         missing = [part for part in ("DESCRIPTION", "recognises", "read") if not hasattr(self._layout, part)]
         if missing:
             raise PluginError(f"{plugin} is no dataset layout: it has no {', '.join(missing)}")
-
-    @property
-    def NAME(self) -> str:  # noqa: N802
-        return self._plugin.name
-
-    @property
-    def DESCRIPTION(self) -> str:  # noqa: N802
-        return str(self._layout.DESCRIPTION)
+        self.NAME, self.DESCRIPTION = plugin.name, str(self._layout.DESCRIPTION)
 
     def recognises(self, folder: Path) -> bool:
         with plugins.guard(str(self._plugin)):
@@ -106,9 +100,6 @@ def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = 
             more = f" (and {len(found.problems) - 1} more problems)" if len(found.problems) > 1 else ""
             raise DataError(f"{found.problems[0].message}{more}")
         samples += found.samples
-    names = set()
-    for sample in samples:
-        if sample.name in names:
-            raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
-        names.add(sample.name)
+    for duplicate in find_duplicates(samples):
+        raise DataError(duplicate.message)
     return samples

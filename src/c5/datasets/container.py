@@ -11,10 +11,10 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -44,13 +44,12 @@ class Format(NamedTuple):
     noun: str
     """What messages call such a file."""
 
-
-def recognises(path: Path, form: Format) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(form.magic)) == form.magic
-    except OSError:
-        return False
+    def recognises(self, path: Path) -> bool:
+        try:
+            with path.open("rb") as file:
+                return file.read(len(self.magic)) == self.magic
+        except OSError:
+            return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,25 +68,17 @@ class Container:
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
 
-    def samples(self, pixels: Callable[[int, dict[str, Any]], Pixels]) -> list[Sample]:
-        """Its samples, from the index; `pixels` makes the source of a sample of its number, from 1, and its entry."""
+    def samples(self, pixels: Callable[[Container, int, dict[str, Any]], Pixels]) -> list[Sample]:
+        """Its samples, from the index; `pixels` is a kind of `Record` that is a source of pixels."""
         try:
             names, entries = self.index["names"], self.index["samples"]
             sets = [frozenset(names[number] for number in numbers) for numbers in self.index["sets"]]
-            return [_as_sample(pixels(number, entry), entry, sets) for number, entry in enumerate(entries, 1)]
+            return [_as_sample(pixels(self, number, entry), entry, sets) for number, entry in enumerate(entries, 1)]
         except UNPACKING_ERRORS as error:
             raise DataError(f"{self.path}: its index is damaged: {error!r}; copy or make it again") from error
 
-    def record(self, entry: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        """The head and the payload of the record at an entry of the index, checked."""
-        data = self._bytes[entry["offset"] : entry["offset"] + entry["length"]]
-        head, payload = open_chunk(data, RECORD)
-        if head["name"] != entry["name"] or head["image"]["content"] != entry["image"]["content"]:
-            raise ValueError("another record is in its place")
-        return head, payload
-
     @cached_property
-    def _bytes(self) -> mmap.mmap:
+    def content(self) -> mmap.mmap:
         try:
             with self.path.open("rb") as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -97,6 +88,35 @@ class Container:
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs to read records of the same file: not the index, which is large."""
         return {"path": self.path, "form": self.form, "index": {}}
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One image of a container."""
+
+    container: Container
+    number: int
+    """Counted from 1."""
+    entry: dict[str, Any]
+    """What the index says of it."""
+
+    @property
+    def path(self) -> Path:
+        return self.container.path
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """The head and the payload of the record, checked. What goes wrong inside is the fault of a damaged file."""
+        entry = self.entry
+        try:
+            data = self.container.content[entry["offset"] : entry["offset"] + entry["length"]]
+            head, payload = open_chunk(data, RECORD)
+            if head["name"] != entry["name"] or head["image"]["content"] != entry["image"]["content"]:
+                raise ValueError("another record is in its place")
+            yield head, payload
+        except (OSError, RuntimeError, *UNPACKING_ERRORS) as error:
+            where = f"{self.path}: record {self.number} ({entry['name']})"
+            raise DataError(f"{where} is damaged: {error}; copy or make the file again") from error
 
 
 def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
@@ -191,8 +211,8 @@ class Encoded(NamedTuple):
     payload: bytes
 
 
-Encode = Callable[[Sample, str | None], Encoded | str | C5Error]
-"""What is to be written of a sample; only the digest of its source if that is the one given; or what is wrong."""
+Encode = Callable[[Sample, str | None], Encoded | str]
+"""What is to be written of a sample; only the digest of its source if that is the one given."""
 
 
 def write_container(
@@ -217,7 +237,7 @@ def write_container(
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("r+b" if part.exists() else "x+b", buffering=0) as file:
+        with part.open("r+b" if part.exists() else "x+b") as file:
             _lock(file, part)
             draft = _Draft(file, form)
             skipped = _write_records(draft, samples, encode, each)
@@ -237,14 +257,15 @@ def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, eac
     skipped: list[Problem] = []
     names: set[str] = set()
     earlier = draft.earlier()
-    for (sample, _), found in each(_Apply(encode), ((sample, earlier.get(sample.name)) for sample in samples)):
+    tasks = ((sample, earlier.get(sample.name)) for sample in samples)
+    for (sample, _), found in each(partial(_attempt, encode), tasks):
         try:
             if sample.name in names:
                 raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
-            if isinstance(found, str) and not draft.keep(sample, found):
-                found = encode(sample, None)  # the record is there, but not in its place
             if isinstance(found, C5Error):
                 raise found
+            if isinstance(found, str) and not draft.keep(sample, found):
+                found = encode(sample, None)  # the record is there, but not in its place
             if isinstance(found, Encoded) and not draft.keep(sample, found.image["source"]):
                 draft.append(sample, found)
             names.add(sample.name)
@@ -253,13 +274,12 @@ def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, eac
     return skipped
 
 
-class _Apply(NamedTuple):
-    """Calls an `Encode` with a pair; it can be sent to another process."""
-
-    encode: Encode
-
-    def __call__(self, pair: tuple[Sample, str | None]) -> Encoded | str | C5Error:
-        return self.encode(*pair)
+def _attempt(encode: Encode, task: tuple[Sample, str | None]) -> Encoded | str | C5Error:
+    """What is to be written, or what is wrong: one bad image does not end the work on the others."""
+    try:
+        return encode(*task)
+    except C5Error as error:
+        return error
 
 
 @dataclass
@@ -281,15 +301,14 @@ class _Draft:
         start, found = START.pack(self.form.magic, self.form.version), self.file.read(START.size)
         if not start.startswith(found):
             raise WriteError(f"{self.file.name}: in the way, and not of a writing to go on with; move or remove it")
-        _write_all(self.file, start[len(found) :])
+        self.file.write(start[len(found) :])
         self._end = position = START.size
-        while (chunk := _read_chunk(self.file, position)) is not None:
-            try:
+        with suppress(*UNPACKING_ERRORS):
+            while True:
+                chunk = _read_chunk(self.file, position)
                 head, _ = open_chunk(chunk, RECORD)
-            except UNPACKING_ERRORS:
-                break
-            self._kept.append({**head, "offset": position, "length": len(chunk)})
-            position += len(chunk)
+                self._kept.append({**head, "offset": position, "length": len(chunk)})
+                position += len(chunk)
 
     def earlier(self) -> dict[str, str]:
         """The digests of the sources of the records taken over, by name."""
@@ -300,23 +319,19 @@ class _Draft:
         if len(self.entries) >= len(self._kept):
             return False
         entry = self._kept[len(self.entries)]
-        labels, names, sets = self._describe(sample)
-        image = entry["image"]
-        if image["source"] != source or _without_place(entry) != {**labels, "image": image}:
+        place = {key: entry[key] for key in ("offset", "length", "image")}
+        if entry["image"]["source"] != source or entry != self._describe(sample) | place:
             return False
-        self._add(entry, names, sets)
+        self._add(entry)
         return True
 
     def append(self, sample: Sample, encoded: Encoded) -> None:
         """Write the record of a sample after the last one; what an earlier writing had there is cut off."""
-        labels, names, sets = self._describe(sample)
-        head = {**labels, "image": encoded.image}
+        head = {**self._describe(sample), "image": encoded.image}
         chunk = _make_chunk(RECORD, head, encoded.payload)
         del self._kept[len(self.entries) :]
-        self.file.seek(self._end)
-        self.file.truncate()
-        _write_all(self.file, chunk)
-        self._add({**head, "offset": self._end, "length": len(chunk)}, names, sets)
+        self._write(chunk)
+        self._add({**head, "offset": self._end, "length": len(chunk)})
 
     def finish(self, more: dict[str, Any]) -> None:
         """Write the index. Names and sets stand in it once, not in the samples."""
@@ -324,14 +339,19 @@ class _Draft:
             {key: value for key, value in entry.items() if key not in ("names", "sets")} for entry in self.entries
         ]
         index = {**more, "names": list(self.names), "sets": list(self.sets), "samples": samples}
-        self.file.seek(self._end)
-        self.file.truncate()
         chunk = _make_chunk(INDEX, {}, zlib.compress(_to_json(index), 9))
-        _write_all(self.file, chunk + END.pack(self._end, self.form.magic))
+        self._write(chunk + END.pack(self._end, self.form.magic))
         os.fsync(self.file.fileno())
 
-    def _describe(self, sample: Sample) -> tuple[dict[str, Any], dict[str, int], dict[tuple[int, ...], int]]:
-        """The labels of a sample, and the names and sets that it is the first to need."""
+    def _write(self, data: bytes) -> None:
+        """Put bytes after the last record, in the place of whatever is there."""
+        self.file.seek(self._end)
+        self.file.truncate()
+        self.file.write(data)
+        self.file.flush()
+
+    def _describe(self, sample: Sample) -> dict[str, Any]:
+        """The labels of a sample, with the names and sets that it is the first to need."""
         names: dict[str, int] = {}
         sets: dict[tuple[int, ...], int] = {}
 
@@ -346,7 +366,7 @@ class _Draft:
             return self.sets[numbers] if numbers in self.sets else sets[numbers]
 
         capture = sample.capture
-        labels: dict[str, Any] = {
+        labels = {
             "name": sample.name,
             "dataset": sample.dataset,
             "camera": sample.camera,
@@ -358,13 +378,12 @@ class _Draft:
             "cameras": number(sample.cameras, sample.camera),
             "sources": number(sample.sources, sample.name),
         }
-        labels |= {"names": list(names), "sets": [list(each) for each in sets]}
-        return labels, names, sets
+        return labels | {"names": list(names), "sets": [list(each) for each in sets]}
 
-    def _add(self, entry: dict[str, Any], names: dict[str, int], sets: dict[tuple[int, ...], int]) -> None:
+    def _add(self, entry: dict[str, Any]) -> None:
         self.entries.append(entry)
-        self.names |= names
-        self.sets |= sets
+        self.names |= {name: number for number, name in enumerate(entry["names"], len(self.names))}
+        self.sets |= {tuple(each): number for number, each in enumerate(entry["sets"], len(self.sets))}
         self._end = entry["offset"] + entry["length"]
 
 
@@ -379,39 +398,19 @@ def _lock(file: BinaryIO, part: Path) -> None:
             raise WriteError(f"{part}: another process is writing to it; wait for it or choose another name") from None
 
 
-def _read_chunk(file: BinaryIO, position: int) -> bytes | None:
-    """The bytes of the chunk at a place of a file, or nothing where it is not whole."""
+def _read_chunk(file: BinaryIO, position: int) -> bytes:
+    """The bytes of the chunk at a place of a file, as many of them as there are."""
     size = file.seek(0, os.SEEK_END)
     file.seek(position)
     prefix = file.read(CHUNK.size)
-    if len(prefix) < CHUNK.size:
-        return None
     _, head, payload = CHUNK.unpack(prefix)
-    length = CHUNK.size + head + payload + CRC.size
-    if position + length > size:
-        return None
-    file.seek(position)
-    data = b""
-    while len(data) < length and (more := file.read(length - len(data))):  # an unbuffered file may give less
-        data += more
-    return data
+    return prefix + file.read(min(head + payload + CRC.size, size))
 
 
 def _make_chunk(kind: bytes, head: dict[str, Any], payload: bytes) -> bytes:
     described = _to_json(head)
     chunk = CHUNK.pack(kind, len(described), len(payload)) + described + payload
     return chunk + CRC.pack(zlib.crc32(chunk))
-
-
-def _write_all(file: BinaryIO, data: bytes) -> None:
-    """Write to an unbuffered file, which may take less at a time."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
-def _without_place(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in ("offset", "length")}
 
 
 def _to_json(value: object) -> bytes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers
-from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import DataError
 from c5.image import LinearImage
 
@@ -51,18 +51,15 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    samples: list[Sample] = []
-    problems: list[Problem] = []
+    found = Found([], [])
     for labels in files_below(folder, *DATASETS):
-        try:
-            _read_dataset(labels, samples, problems)
-        except DataError as error:
-            problems.append(Problem(labels, str(error)))
-    return Found(samples, problems)
+        with found.noting(labels):
+            _read_dataset(labels, found)
+    return found
 
 
-def _read_dataset(labels: Path, samples: list[Sample], problems: list[Problem]) -> None:
-    """Append the samples that one file of labels is for, and what does not fit."""
+def _read_dataset(labels: Path, found: Found) -> None:
+    """Add the samples that one file of labels is for, and what does not fit."""
     dataset = DATASETS[labels.name.lower()]
     images = [path for path in files_below(labels.parent, "[0-9]*.png") if path.stem.isdecimal()]
     images = [path for path in images if path.parent == labels.parent] or images
@@ -72,18 +69,15 @@ def _read_dataset(labels: Path, samples: list[Sample], problems: list[Problem]) 
     if values.size % 3:
         raise DataError(f"{labels}: {values.size} numbers are not three a line; download it again")
     illuminants = values.reshape(-1, 3)
-    if len(illuminants) != len(images):
-        message = f"{labels}: {len(illuminants)} labels for {len(images)} images; complete the folder"
-        problems.append(Problem(labels, message))
+    with found.noting(labels):
+        if len(illuminants) != len(images):
+            raise DataError(f"{labels}: {len(illuminants)} labels for {len(images)} images; complete the folder")
     for path in sorted(images, key=lambda path: (int(path.stem), path)):
-        try:
+        with found.noting(path):
             if not 1 <= int(path.stem) <= len(illuminants):
                 raise DataError(
                     f"{path}: {labels.name} has no line {path.stem}; complete the labels or remove the image"
                 )
             illuminant = as_label(illuminants[int(path.stem) - 1], path)
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-            continue
-        image = CubeImage(path, BLACK, WHITE, (SPYDER_CUBE,), SIZE)
-        samples.append(Sample(image, illuminant, CAMERA, dataset, f"{dataset}/{CAMERA}/{path.stem}"))
+            image = CubeImage(path, BLACK, WHITE, (SPYDER_CUBE,), SIZE)
+            found.samples.append(Sample(image, illuminant, CAMERA, dataset, f"{dataset}/{CAMERA}/{path.stem}"))

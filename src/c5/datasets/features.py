@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from c5.classical import METHODS
 from c5.color import Float32s, Float64s
@@ -163,14 +162,7 @@ def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
         codes[row] += codes[row - lag] * filled[row]
     if codes.max(initial=0) >= CODES:
         raise ValueError("a number is out of range")
-    return np.asarray(np.take(_code_values(), codes), dtype=np.float32)
-
-
-@cache
-def _code_values() -> NDArray[np.float32]:
-    values = np.exp(-STEP * (np.arange(CODES) - 1.0))
-    values[0] = 0
-    return np.asarray(values, dtype=np.float32)
+    return np.asarray(np.take(palettes.code_weights(STEP, CODES), codes), dtype=np.float32)
 
 
 def feature_rng(digest: str) -> np.random.Generator:

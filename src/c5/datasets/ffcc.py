@@ -30,26 +30,23 @@ def recognises(folder: Path) -> bool:
 
 def read(folder: Path) -> Found:
     """The samples below a checkout of the repository, or below any folder of it; thumbnails are passed over."""
-    samples, problems = [], []
+    found = Found([], [])
     by_folder: dict[Path, list[Path]] = {}
     for path in _files(folder, "[0-9]*.png"):
         by_folder.setdefault(path.parent, []).append(path)
     for place, images in by_folder.items():
         folds: list[int | None] = [None] * len(images)
-        try:
+        with found.noting(place / "cvfolds.txt"):
             folds = _read_folds(place / "cvfolds.txt", len(images))
-        except DataError as error:
-            problems.append(Problem(place / "cvfolds.txt", str(error)))
         for path, fold in zip(images, folds, strict=True):
-            try:
-                samples.append(_read_sample(path, fold))
-            except DataError as error:
-                problems.append(Problem(path, str(error)))
+            with found.noting(path):
+                found.samples.append(_read_sample(path, fold))
     for path in _files(folder, "[0-9]*_camera.txt"):
         image = path.with_name(path.name.replace("_camera.txt", ".png"))
         if not image.exists():
-            problems.append(Problem(image, f"{image}: missing, though {path.name} is there; complete the folder"))
-    return Found(samples, problems)
+            message = f"{image}: missing, though {path.name} is there; complete the folder"
+            found.problems.append(Problem(image, message))
+    return found
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:

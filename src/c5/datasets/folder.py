@@ -16,7 +16,7 @@ import numpy as np
 from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label
-from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import DataError
 
 NAME = "folder"
@@ -32,25 +32,19 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    samples, problems = [], []
+    found = Found([], [])
     dataset = folder.resolve().name
-    images = files_below(folder, f"*{MARK}*.png")
-    for path in images:
-        try:
+    labels = {path: path.with_name(path.stem + LABEL_SUFFIX) for path in files_below(folder, f"*{MARK}*.png")}
+    for path, label in labels.items():
+        with found.noting(path):
             camera = path.stem.rpartition(MARK)[2]
             if not camera:
                 raise DataError(f"{path}: no camera after {MARK}; rename it to NAME{MARK}CAMERA.png")
-            illuminant = _read_illuminant(path.with_name(path.stem + LABEL_SUFFIX))
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-            continue
-        name = f"{dataset}/{camera}/{path.relative_to(folder).with_suffix('').as_posix()}"
-        samples.append(Sample(ImageFile(path), illuminant, camera, dataset, name))
-    labelled = {path.with_name(path.stem + LABEL_SUFFIX) for path in images}
-    for path in files_below(folder, f"*{MARK}*{LABEL_SUFFIX}"):
-        if path not in labelled:
-            problems.append(Problem(path, f"{path}: has no image beside it; complete the folder or remove the file"))
-    return Found(samples, problems)
+            name = f"{dataset}/{camera}/{path.relative_to(folder).with_suffix('').as_posix()}"
+            found.samples.append(Sample(ImageFile(path), _read_illuminant(label), camera, dataset, name))
+    unused = files_below(folder, f"*{MARK}*{LABEL_SUFFIX}")
+    found.note_unused(unused, set(labels.values()), "has no image beside it; complete the folder or remove the file")
+    return found
 
 
 def _read_illuminant(path: Path) -> Float64s:

@@ -17,7 +17,7 @@ from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers
 from c5.datasets.mat import numbers, read_mat, strings
-from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import DataError
 
 NAME = "gehler-shi"
@@ -46,24 +46,22 @@ def read(folder: Path) -> Found:
     images = sorted(cameras, key=lambda path: (cameras[path], path.name))
     charts = {path.name: path for path in files_below(folder, "*_macbeth.txt")}
     labels = next(iter(files_below(folder, LABELS)), folder / "real_illum_568.mat")
-    problems = []
-    try:
+    found = Found([], [])
+    illuminants = np.empty((0, 3))
+    with found.noting(labels):
         if not labels.exists():
             raise DataError(f"{labels}: missing; download the ground truth, which is a file of its own")
         illuminants = numbers(read_mat(labels), "real_rgb", 3, labels)
         if len(illuminants) != len(images):
             raise DataError(f"{labels}: {len(illuminants)} labels for {len(images)} images; download all parts")
-    except DataError as error:
-        return Found([], [Problem(labels, str(error))])
+    if found.problems:
+        return found
     folds: dict[str, int] = {}
     for path in files_below(folder, FOLDS):
-        try:
+        with found.noting(path):
             folds = _read_folds(path)
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-    samples = []
     for path, rgb in zip(images, illuminants, strict=True):
-        try:
+        with found.noting(path):
             camera = cameras[path]
             chart = charts.get(f"{path.stem}_macbeth.txt")
             if chart is None:
@@ -71,10 +69,9 @@ def read(folder: Path) -> Found:
             size, corners = _read_chart(chart)
             image = ImageFile(path, BLACK[camera], WHITE[camera], (corners,), size)
             name = f"Gehler-Shi/{camera}/{path.stem}"
-            samples.append(Sample(image, as_label(rgb, path), camera, "Gehler-Shi", name, fold=folds.get(path.stem)))
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-    return Found(samples, problems)
+            label = as_label(rgb, path)
+            found.samples.append(Sample(image, label, camera, "Gehler-Shi", name, fold=folds.get(path.stem)))
+    return found
 
 
 def _folders(path: Path, folder: Path) -> list[str]:

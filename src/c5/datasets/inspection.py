@@ -9,7 +9,7 @@ from itertools import permutations
 
 from c5.datasets.sample import Problem, Sample
 from c5.errors import C5Error
-from c5.image import nothing_counts
+from c5.image import require_counts
 from c5.parallel import in_parallel
 
 Size = tuple[int, int]
@@ -85,12 +85,9 @@ def make_notes(groups: Sequence[Group]) -> list[str]:
 
 def _look(sample: Sample) -> Size | C5Error:
     try:
-        image = sample.read()
-        if not image.counts.any():
-            return nothing_counts(image)
+        height, width = require_counts(sample.read()).shape
     except C5Error as error:
         return error
-    height, width = image.rgb.shape[:2]
     return width, height
 
 

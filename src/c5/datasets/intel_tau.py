@@ -16,8 +16,7 @@ from pathlib import Path
 from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers
-from c5.datasets.sample import Found, ImageFile, Problem, Sample
-from c5.errors import DataError
+from c5.datasets.sample import Found, ImageFile, Sample
 
 NAME = "intel-tau"
 DESCRIPTION = "INTEL-TAU as downloaded: CAMERA/field_1_cameras/NAME.tiff with NAME.wp"
@@ -33,27 +32,23 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    samples: list[Sample] = []
-    problems: list[Problem] = []
+    found = Found([], [])
     images = files_below(folder, "*.tif", "*.tiff")
     for path in images:
-        try:
+        with found.noting(path):
             illuminant = _read_white_point(path.with_suffix(".wp"))
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-            continue
-        place = path.parent.resolve()
-        kind = place.name if place.name in KINDS else ""
-        camera = place.parent.name if kind else place.name
-        numbers = re.findall(r"\d+", path.stem)
-        scene = f"{kind or 'images'}/{int(numbers[-1])}" if numbers else None
-        name = "/".join(filter(None, ("INTEL-TAU", camera, kind, path.stem)))
-        samples.append(Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene))
-    known = {path.with_suffix(".wp") for path in images}
-    for path in files_below(folder, "*.wp"):
-        if path not in known:
-            problems.append(Problem(path, f"{path}: has no TIFF image beside it; complete the folder or remove it"))
-    return Found(samples, problems)
+            place = path.parent.resolve()
+            kind = place.name if place.name in KINDS else ""
+            camera = place.parent.name if kind else place.name
+            numbers = re.findall(r"\d+", path.stem)
+            scene = f"{kind or 'images'}/{int(numbers[-1])}" if numbers else None
+            name = "/".join(filter(None, ("INTEL-TAU", camera, kind, path.stem)))
+            found.samples.append(Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene))
+    used = {path.with_suffix(".wp") for path in images}
+    found.note_unused(
+        files_below(folder, "*.wp"), used, "has no TIFF image beside it; complete the folder or remove it"
+    )
+    return found
 
 
 def _read_white_point(path: Path) -> Float64s:

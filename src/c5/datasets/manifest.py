@@ -30,10 +30,9 @@ def recognises(folder: Path) -> bool:
 
 def read(folder: Path) -> Found:
     manifest = folder / FILE
-    samples: list[Sample] = []
-    problems: list[Problem] = []
+    found = Found([], [])
     rows: dict[Path, int] = {}
-    try:
+    with found.noting(manifest):
         for number, row in _read_rows(manifest):
             try:
                 sample = _read_sample(folder, row)
@@ -42,12 +41,10 @@ def read(folder: Path) -> Found:
                         f"{sample.path} is in row {rows[sample.path.resolve()]} already; keep one of the two"
                     )
                 rows[sample.path.resolve()] = number
-                samples.append(sample)
+                found.samples.append(sample)
             except DataError as error:
-                problems.append(Problem(manifest, f"{manifest}, row {number}: {error}"))
-    except DataError as error:
-        problems.append(Problem(manifest, str(error)))
-    return Found(samples, problems)
+                found.problems.append(Problem(manifest, f"{manifest}, row {number}: {error}"))
+    return found
 
 
 def _read_rows(manifest: Path) -> list[tuple[int, dict[str, str]]]:

@@ -30,30 +30,27 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    samples: list[Sample] = []
-    problems: list[Problem] = []
+    found = Found([], [])
     images: dict[str, Path] = {}
     for path in files_below(folder, "*.png"):
         if path.stem in images:
-            problems.append(Problem(path, f"{path}: is there as {images[path.stem]} too; keep one of them"))
+            found.problems.append(Problem(path, f"{path}: is there as {images[path.stem]} too; keep one of them"))
         images.setdefault(path.stem, path)
     listed: set[str] = set()
     for labels in files_below(folder, f"*{LABEL_SUFFIX}"):
-        try:
-            _read_camera(labels, images, samples, problems, listed)
-        except DataError as error:
-            problems.append(Problem(labels, str(error)))
-            listed |= {stem for stem in images if stem.startswith(labels.name.removesuffix(LABEL_SUFFIX) + "_")}
+        camera = labels.name.removesuffix(LABEL_SUFFIX)
+        names = {stem for stem in images if stem.startswith(f"{camera}_")}
+        with found.noting(labels):
+            names = _read_camera(labels, camera, images, found)
+        listed |= names
     for stem in images.keys() - listed:
-        problems.append(Problem(images[stem], f"{images[stem]}: in no {LABEL_SUFFIX} file; add that of its camera"))
-    return Found(samples, problems)
+        message = f"{images[stem]}: in no {LABEL_SUFFIX} file; add that of its camera"
+        found.problems.append(Problem(images[stem], message))
+    return found
 
 
-def _read_camera(
-    labels: Path, images: dict[str, Path], samples: list[Sample], problems: list[Problem], listed: set[str]
-) -> None:
-    """Append the samples of one camera, and what does not fit."""
-    camera = labels.name.removesuffix(LABEL_SUFFIX)
+def _read_camera(labels: Path, camera: str, images: dict[str, Path], found: Found) -> set[str]:
+    """Add the samples of one camera, and what does not fit; the names that its file lists."""
     variables = read_mat(labels)
     names = [
         Path(name).stem if name.lower().endswith(".png") else name
@@ -66,20 +63,17 @@ def _read_camera(
         raise DataError(
             f"{labels}: {len(names)} names, {len(illuminants)} labels and {len(charts)} charts; download it again"
         )
-    listed |= set(names)
     if not any(name in images for name in names):
         raise DataError(f"{labels}: none of its {len(names)} images is there; download the PNG files of {camera}")
     for name, rgb, chart in zip(names, illuminants, charts, strict=True):
-        try:
+        with found.noting(images.get(name, labels)):
             if name not in images:
                 raise DataError(f"{labels}: {name}.PNG is missing; download the PNG files of {camera} again")
             if not np.isfinite(chart).all():
                 raise DataError(f"{labels}: the chart of {name} has no place; download it again")
-            illuminant = as_label(rgb, images[name])
-        except DataError as error:
-            problems.append(Problem(images.get(name, labels), str(error)))
-            continue
-        top, bottom, left, right = chart - 1
-        corners = np.array([(left, top), (right, top), (right, bottom), (left, bottom)])
-        image = ImageFile(images[name], float(black), float(white), (corners,))
-        samples.append(Sample(image, illuminant, camera, "NUS", f"NUS/{camera}/{name}"))
+            top, bottom, left, right = chart - 1
+            corners = np.array([(left, top), (right, top), (right, bottom), (left, bottom)])
+            image = ImageFile(images[name], float(black), float(white), (corners,))
+            label = as_label(rgb, images[name])
+            found.samples.append(Sample(image, label, camera, "NUS", f"NUS/{camera}/{name}"))
+    return set(names)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools
-from c5.datasets import container
-from c5.datasets.container import UNPACKING_ERRORS, Container, Encoded, Format, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
 from c5.datasets.sample import Found, Sample
-from c5.errors import C5Error, DataError
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.image import LinearImage, require_counts, shrink
 from c5.parallel import in_parallel
 
 NAME = "pack"
@@ -27,41 +24,24 @@ FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images")
 CODEC = "jpegxl"
 
 
-@dataclass(frozen=True, eq=False)
-class PackedImage:
+class PackedImage(Record):
     """The pixels of one record of a pack."""
 
-    pack: Container
-    number: int
-    """Counted from 1."""
-    entry: dict[str, Any]
-
-    @property
-    def path(self) -> Path:
-        return self.pack.path
-
     def read(self) -> LinearImage:
-        name = self.entry["name"]
-        try:
-            head, payload = self.pack.record(self.entry)
+        with self.open() as (head, payload):
             image = _decode(head["image"], payload)
-        except (OSError, RuntimeError, *UNPACKING_ERRORS) as error:
-            where = f"{self.path}: record {self.number} ({name})"
-            raise DataError(f"{where} is damaged: {error}; copy or make the pack again") from error
-        return LinearImage(*image, source=f"{self.path}: {name}")
+        return LinearImage(*image, source=f"{self.path}: {self.entry['name']}")
 
     def digest(self) -> str:
         return str(self.entry["image"]["content"])
 
 
-def recognises(path: Path) -> bool:
-    return container.recognises(path, FORMAT)
+recognises = FORMAT.recognises
 
 
 def read(path: Path) -> Found:
     """The samples of a pack, from its index. Each record is checked when its pixels are read."""
-    pack = Container.open(path, FORMAT)
-    return Found(pack.samples(lambda number, entry: PackedImage(pack, number, entry)), [])
+    return Found(Container.open(path, FORMAT).samples(PackedImage), [])
 
 
 def write_pack(
@@ -95,19 +75,15 @@ def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], 
     return pixels, ~masked, clipped
 
 
-def _encode(sample: Sample, earlier: str | None) -> Encoded | str | C5Error:
+def _encode(sample: Sample, earlier: str | None) -> Encoded | str:
     """A sample's image at working size. One in which nothing counts is refused."""
     import imagecodecs
 
-    try:
-        source = sample.pixels.digest()
-        if source == earlier:
-            return source
-        image = shrink(sample.read())
-        if not image.counts.any():
-            return nothing_counts(image)
-    except C5Error as error:
-        return error
+    source = sample.pixels.digest()
+    if source == earlier:
+        return source
+    image = shrink(sample.read())
+    require_counts(image)
     pixels = np.rint(image.rgb * np.float32(65535)).astype(np.uint16)
     flags = _pack_flags(image)
     # The fastest effort decodes twice as fast as the next, and is 4 % larger.

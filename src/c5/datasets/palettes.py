@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +104,10 @@ def cell_colors() -> Float64s:
     return np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
 
 
-def code_weights() -> Float32s:
-    """(256,) the weight that each code stands for, relative to all of an image. Code 0 is no weight."""
-    weights = np.exp(-CODE_STEP * (np.arange(256) - 1.0))
+@cache
+def code_weights(step: float = CODE_STEP, codes: int = 256) -> Float32s:
+    """(codes,) the weight that each code stands for, relative to all of an image. Code 0 is no weight."""
+    weights = np.exp(-step * (np.arange(codes) - 1.0))
     weights[0] = 0
     return np.asarray(weights, dtype=np.float32)
 

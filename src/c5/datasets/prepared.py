@@ -11,16 +11,15 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from c5.datasets import container
-from c5.datasets.container import UNPACKING_ERRORS, Container, Encoded, Format, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
 from c5.datasets.features import Feature, prepare_image
 from c5.datasets.sample import Decoded, Found, Sample
-from c5.errors import C5Error, DataError
+from c5.errors import DataError
 from c5.image import LinearImage
 from c5.io.files import cache_folder
 from c5.parallel import in_parallel, in_processes
@@ -34,18 +33,8 @@ FEW = 16
 """Processes are not worth their start for fewer images."""
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedImage:
+class PreparedImage(Record):
     """What a prepared set holds of one image."""
-
-    set: Container
-    number: int
-    """Counted from 1."""
-    entry: dict[str, Any]
-
-    @property
-    def path(self) -> Path:
-        return self.set.path
 
     def read(self) -> LinearImage:
         raise DataError(f"{self.path}: a prepared set holds no pixels; give the images themselves")
@@ -54,23 +43,18 @@ class PreparedImage:
         return str(self.entry["image"]["pixels"])
 
     def has(self, key: str) -> bool:
-        return key in self.set.index["features"]
+        return key in self.container.index["features"]
 
     def find(self, key: str, decode: Callable[[bytes], Decoded]) -> Decoded:
         """The feature of the image that has this key."""
-        try:
-            _, payload = self.set.record(self.entry)
+        with self.open() as (_, payload):
             lengths = self.entry["image"]["lengths"]
-            place = self.set.index["features"].index(key)
+            place = self.container.index["features"].index(key)
             start = sum(lengths[:place])
             return decode(payload[start : start + lengths[place]])
-        except (OSError, *UNPACKING_ERRORS) as error:
-            where = f"{self.path}: record {self.number} ({self.entry['name']})"
-            raise DataError(f"{where} is damaged: {error}; copy or make the set again") from error
 
 
-def recognises(path: Path) -> bool:
-    return container.recognises(path, FORMAT)
+recognises = FORMAT.recognises
 
 
 def read(path: Path) -> Found:
@@ -79,9 +63,8 @@ def read(path: Path) -> Found:
     features = opened.index.get("features")
     if not isinstance(features, list) or not all(isinstance(key, str) for key in features):
         raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again")
-    found = [PreparedImage(opened, number, entry) for number, entry in enumerate(opened.index["samples"], 1)]
-    samples = opened.samples(lambda number, _: found[number - 1])
-    return Found([replace(sample, prepared=one) for sample, one in zip(samples, found, strict=True)], [])
+    samples = opened.samples(PreparedImage)
+    return Found([replace(sample, prepared=cast(PreparedImage, sample.pixels)) for sample in samples], [])
 
 
 def write_prepared(
@@ -101,17 +84,12 @@ def write_prepared(
     return write_container(track(samples), path, FORMAT, encode, each, overwrite=overwrite, more={"features": keys})
 
 
-def _encode(
-    features: tuple[Feature[Any], ...], keys: str, sample: Sample, earlier: str | None
-) -> Encoded | str | C5Error:
-    try:
-        pixels = sample.pixels.digest()
-        source = _digest([pixels, keys])
-        if source == earlier:
-            return source
-        parts = prepare_image(sample.read(), features, pixels)
-    except C5Error as error:
-        return error
+def _encode(features: tuple[Feature[Any], ...], keys: str, sample: Sample, earlier: str | None) -> Encoded | str:
+    pixels = sample.pixels.digest()
+    source = _digest([pixels, keys])
+    if source == earlier:
+        return source
+    parts = prepare_image(sample.read(), features, pixels)
     payload = b"".join(parts)
     content = hashlib.sha256(payload).hexdigest()[:32]
     image = {"pixels": pixels, "source": source, "content": content, "lengths": [len(part) for part in parts]}
@@ -135,10 +113,7 @@ def prepare(
         return list(samples)
     for sample in missing:
         if isinstance(sample.pixels, PreparedImage):
-            lacking = next(key for key in keys if not sample.pixels.has(key))
-            raise DataError(
-                f"{sample.path}: was not prepared for this (it lacks {lacking!r}); prepare it for this recipe too"
-            )
+            raise _not_prepared(sample, next(key for key in keys if not sample.pixels.has(key)))
     contents = [[sample.name, sample.pixels.digest()] for sample in missing]
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
     if not path.exists():
@@ -164,10 +139,12 @@ def _passing_folder() -> Path:
 def load_feature(sample: Sample, feature: Feature[Decoded]) -> Decoded:
     """A feature of a sample that `prepare` has prepared."""
     if sample.prepared is None or not sample.prepared.has(feature.key):
-        raise DataError(
-            f"{sample.path}: was not prepared for this (it lacks {feature.key!r}); prepare it for this recipe too"
-        )
+        raise _not_prepared(sample, feature.key)
     return sample.prepared.find(feature.key, feature.decode)
+
+
+def _not_prepared(sample: Sample, key: str) -> DataError:
+    return DataError(f"{sample.path}: was not prepared for this (it lacks {key!r}); prepare it for this recipe too")
 
 
 def _digest(content: Any) -> str:

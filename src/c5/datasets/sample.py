@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from c5.color import Bools, Float64s
-from c5.errors import ReadError
+from c5.errors import DataError, ReadError
 from c5.image import LinearImage
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS
@@ -154,6 +155,18 @@ class Found(NamedTuple):
 
     samples: list[Sample]
     problems: list[Problem]
+
+    @contextmanager
+    def noting(self, path: Path) -> Iterator[None]:
+        """Turn a DataError into a problem of that file: reading the others goes on."""
+        try:
+            yield
+        except DataError as error:
+            self.problems.append(Problem(path, str(error)))
+
+    def note_unused(self, labels: Iterable[Path], used: Container[Path], what: str) -> None:
+        """Make each label that belongs to no image a problem."""
+        self.problems.extend(Problem(path, f"{path}: {what}") for path in labels if path not in used)
 
 
 class Dataset(Protocol):

@@ -12,14 +12,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label
-from c5.datasets.sample import Found, ImageFile, Problem, Sample
+from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import C5Error, DataError
 from c5.image import LinearImage
 from c5.io.readers import read_image
@@ -47,10 +46,6 @@ class Thumbnail(ImageFile):
         return LinearImage(image.rgb, clipped=np.zeros(image.rgb.shape[:2], np.bool_), source=image.source)
 
     def digest(self) -> str:
-        return self._own_digest
-
-    @cached_property
-    def _own_digest(self) -> str:
         return hashlib.sha256(f"nothing is clipped {super().digest()}".encode()).hexdigest()
 
 
@@ -59,28 +54,25 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    samples: list[Sample] = []
-    problems: list[Problem] = []
+    found = Found([], [])
+    arrays = files_below(folder, "*.npy")
     labelled: set[Path] = set()
-    for path in files_below(folder, "*.npy"):
+    for path in arrays:
         place = path.parent.resolve()
         if place.name != IMAGES or place.parent.name not in CAMERAS:
             continue
         dataset, camera = CAMERAS[place.parent.name]
         label = path.parent.parent / LABELS / path.name
         labelled.add(label)
-        try:
+        with found.noting(path):
             illuminant = as_label(_read_array(label), label)
-        except DataError as error:
-            problems.append(Problem(path, str(error)))
-            continue
-        found = re.search(r"(field\d?cam|lab[a-z]*)_?(\d+)", path.stem)  # the same scene, whatever the camera
-        scene = f"{found[1]}/{int(found[2])}" if found and dataset == "INTEL-TAU" else None
-        samples.append(Sample(Thumbnail(path), illuminant, camera, dataset, f"{dataset}/{camera}/{path.stem}", scene))
-    for path in files_below(folder, "*.npy"):
-        if path.parent.name == LABELS and path.parent.parent.name in CAMERAS and path not in labelled:
-            problems.append(Problem(path, f"{path}: has no image in {IMAGES}; complete the folder or remove it"))
-    return Found(samples, problems)
+            match = re.search(r"(field\d?cam|lab[a-z]*)_?(\d+)", path.stem)  # the same scene, whatever the camera
+            scene = f"{match[1]}/{int(match[2])}" if match and dataset == "INTEL-TAU" else None
+            name = f"{dataset}/{camera}/{path.stem}"
+            found.samples.append(Sample(Thumbnail(path), illuminant, camera, dataset, name, scene))
+    labels = [path for path in arrays if path.parent.name == LABELS and path.parent.parent.name in CAMERAS]
+    found.note_unused(labels, labelled, f"has no image in {IMAGES}; complete the folder or remove it")
+    return found
 
 
 def _read_array(path: Path) -> np.ndarray:

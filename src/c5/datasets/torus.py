@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from c5.color import Bools, Float32s
+from c5.color import Bools, Float32s, Floats
 from c5.errors import ImageError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, nothing_counts, shrink
+from c5.histograms import erode, gradients_of, pad
+from c5.image import LinearImage, require_counts, shrink
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Torus:
     step: float = 1 / 32
     """The width of a bin in nats. The torus is bins * step around."""
     weight_power: float = 0.5
-    """Colors are weighted by brightness, the geometric mean of RGB, to this power."""
+    """Colors are weighted by brightness, the geometric mean of RGB, to this power; by 0 all alike, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,16 @@ def wrapped_histograms(image: LinearImage, torus: Torus) -> Float32s:
     picture without edges has zeros for its second histogram. Images above `WORKING_PIXELS` are area-averaged first.
     """
     image = shrink(image)
-    counts = image.counts
-    if not counts.any():
-        raise nothing_counts(image)
-    planes = np.ascontiguousarray(np.moveaxis(image.rgb, -1, 0))
-    pixels = _count(planes, counts, torus)
+    counts = require_counts(image)
+    padded = pad(image.rgb)
+    edges = gradients_of(padded.reshape(3, -1), padded.shape[2]).reshape(padded.shape)
+    pixels = _count(padded[:, 1:-1, 1:-1], counts, torus)
     if not pixels.any():
         raise ImageError(f"{image.where}no pixel has all three channels above zero; check the black level")
-    return np.stack([pixels, _count(_edges(planes), _erode(counts), torus)])
+    return np.stack([pixels, _count(edges[:, 1:-1, 1:-1], erode(counts), torus)])
 
 
-def _count(planes: Float32s, counts: Bools, torus: Torus) -> Float32s:
+def _count(planes: Floats, counts: Bools, torus: Torus) -> Float32s:
     n = torus.bins
     counts = counts & (planes[0] > 0) & (planes[1] > 0) & (planes[2] > 0)
     r, g, b = np.log(np.compress(counts.ravel(), planes.reshape(3, -1), axis=1))
@@ -84,26 +84,3 @@ def _count(planes: Float32s, counts: Bools, torus: Torus) -> Float32s:
     total[:, 0] += total[:, n]
     total = total[:n, :n]
     return np.asarray(total / max(total.sum(), np.finfo(np.float64).tiny), dtype=np.float32)
-
-
-def _edges(planes: Float32s) -> Float32s:
-    """Local absolute deviation, the border repeated.
-
-    In a plane laid out flat, neighbours are a fixed distance apart, and a difference serves both its ends.
-    """
-    padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)), "edge")
-    total = np.zeros_like(padded)
-    stride = padded.shape[2]
-    for plane, sums in zip(padded.reshape(3, -1), total.reshape(3, -1), strict=True):
-        for distance in (1, stride - 1, stride, stride + 1):
-            difference = np.abs(plane[distance:] - plane[:-distance])
-            sums[distance:] += difference
-            sums[:-distance] += difference
-    return total[:, 1:-1, 1:-1] / np.float32(8)
-
-
-def _erode(counts: Bools) -> Bools:
-    """Where a pixel and its neighbours all count; beyond the border all do."""
-    padded = np.pad(counts, 1, constant_values=True)
-    rows = padded[:-2] & padded[1:-1] & padded[2:]
-    return np.asarray(rows[:, :-2] & rows[:, 1:-1] & rows[:, 2:])

@@ -28,16 +28,15 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)
-        name = prefix + re.sub(r"\W+", "-", dataset.lower()).strip("-")
-        written.append(_write(folder / f"{name}-distribution.png", _draw_distribution(results, rows, dataset)))
+        figures = {"distribution": _draw_distribution(results, rows, dataset)}
         if len(results.cameras(dataset)) > 1:
-            written.append(_write(folder / f"{name}-cameras.png", _draw_cameras(results, rows, dataset)))
-        unsure = [row for row in rows if dataset in row.worst_found]
-        if unsure:
-            written.append(_write(folder / f"{name}-uncertainty.png", _draw_uncertainty(results, unsure, dataset)))
-        sweeps = _find_sweeps(results.rows, dataset)
-        if sweeps:
-            written.append(_write(folder / f"{name}-images.png", _draw_sweeps(results, sweeps, dataset)))
+            figures["cameras"] = _draw_cameras(results, rows, dataset)
+        if unsure := [row for row in rows if dataset in row.worst_found]:
+            figures["uncertainty"] = _draw_uncertainty(results, unsure, dataset)
+        if sweeps := _find_sweeps(results.rows, dataset):
+            figures["images"] = _draw_sweeps(results, sweeps, dataset)
+        name = prefix + re.sub(r"\W+", "-", dataset.lower()).strip("-")
+        written += [_write(folder / f"{name}-{what}.png", figure) for what, figure in figures.items()]
     return written
 
 
@@ -55,33 +54,31 @@ def _mean(row: Row, results: Results, dataset: str) -> float:
 
 
 def _draw_distribution(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
-    figure, axes = _figure()
+    figure, axes = _figure(results, dataset)
     for row in rows:
         groups = [values for errors in row.errors for group, values in errors.items() if group.split("/")[0] == dataset]
         errors = np.sort([value for values in groups for value in values if value is not None])
         axes.plot(errors, np.arange(1, errors.size + 1) / errors.size * 100, label=row.name, linewidth=1.6)
     axes.set(xlim=(0, 12), ylim=(0, 100), xlabel="angular error of an image, degrees", ylabel="images with less, %")
-    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     axes.legend(frameon=False, loc="lower right")
     return figure
 
 
 def _draw_cameras(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
-    figure, axes = _figure()
+    figure, axes = _figure(results, dataset)
     cameras = results.cameras(dataset)
     for row in rows:
         values = [row.statistics[camera].mean.mean if camera in row.statistics else np.nan for camera in cameras]
         axes.plot(values, np.arange(len(cameras)), "o", label=row.name, markersize=7, alpha=0.85)
     axes.set_yticks(np.arange(len(cameras)), [camera.split("/")[1] for camera in cameras])
     axes.set(xlabel="mean angular error, degrees", xlim=(0, None))
-    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     axes.grid(axis="y", visible=True)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
 def _draw_uncertainty(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
-    figure, axes = _figure()
+    figure, axes = _figure(results, dataset)
     shares = np.array([0, *SHARES]) * 100
     for row in rows:
         axes.plot(shares, np.array([0, *row.worst_found[dataset]]) * 100, label=row.name, linewidth=1.6)
@@ -90,7 +87,6 @@ def _draw_uncertainty(results: Results, rows: Sequence[Row], dataset: str) -> Fi
     axes.set(
         xlim=(0, 100), ylim=(0, 100), xlabel="the most uncertain images, %", ylabel="of the worst quarter found, %"
     )
-    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     axes.legend(frameon=False, loc="lower right")
     return figure
 
@@ -109,7 +105,7 @@ def _find_sweeps(rows: Sequence[Row], dataset: str) -> dict[str, Sweep]:
 
 
 def _draw_sweeps(results: Results, sweeps: dict[str, Sweep], dataset: str) -> Figure:
-    figure, axes = _figure()
+    figure, axes = _figure(results, dataset)
     for name, sweep in sweeps.items():
         counts = sorted(sweep)
         found = [statistics_of(sweep[count], results, dataset) for count in counts]
@@ -120,12 +116,11 @@ def _draw_sweeps(results: Results, sweeps: dict[str, Sweep], dataset: str) -> Fi
         axes.set_xticks(counts, [str(count) for count in counts])
         axes.minorticks_off()
     axes.set(xlabel="images, the query included (m)", ylabel="mean angular error, degrees")
-    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     axes.legend(frameon=False)
     return figure
 
 
-def _figure() -> tuple[Figure, Any]:
+def _figure(results: Results, dataset: str) -> tuple[Figure, Any]:
     try:
         from matplotlib.figure import Figure as MatplotlibFigure
     except ImportError:
@@ -135,6 +130,7 @@ def _figure() -> tuple[Figure, Any]:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
+    axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     return figure, axes
 
 

@@ -35,7 +35,7 @@ class Format(Enum):
 
 
 class Line(NamedTuple):
-    """One row of a table: a method and what stands under each of `COLUMNS`."""
+    """One row of a table: a method and what stands under each heading."""
 
     method: str
     cells: tuple[str, ...]
@@ -44,35 +44,15 @@ class Line(NamedTuple):
 
 class Table(NamedTuple):
     title: str
+    headings: list[str]
     lines: list[Line]
 
 
-class Published(NamedTuple):
-    protocol: str
-    trained_on: str
-    tested_on: str
-    method: str
-    values: dict[str, str]
-    source: str
-
-
 @cache
-def read_published() -> tuple[Published, ...]:
-    """The figures of published.csv."""
+def read_published() -> tuple[dict[str, str], ...]:
+    """The rows of published.csv by column: protocol, trained_on, tested_on, method, source, and the statistics."""
     text = resources.files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    names = set(COLUMNS.values())
-    return tuple(
-        Published(
-            row["protocol"],
-            row["trained_on"],
-            row["tested_on"],
-            row["method"],
-            {name: row[name] for name in names},
-            row["source"],
-        )
-        for row in csv.DictReader(lines)
-    )
+    return tuple(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def statistics_of(row: Row, results: Results, dataset: str) -> tuple[Statistics, Statistics] | None:
@@ -105,13 +85,13 @@ def make_tables(results: Results) -> list[Table]:
         protocols = {results.protocol} if (results.protocol, dataset) in GEOMETRIC else {"any", results.protocol}
         whole = dataset if count == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
         for one in read_published():
-            if one.tested_on == whole and one.protocol in protocols:
-                same = one.trained_on in ("-", trained_on)
-                name = one.method if same else f"{one.method} (trained on {one.trained_on})"
-                lines.append(Line(name, tuple(one.values[name] or "-" for name in COLUMNS.values()), one.source))
+            if one["tested_on"] == whole and one["protocol"] in protocols:
+                same = one["trained_on"] in ("-", trained_on)
+                name = one["method"] if same else f"{one['method']} (trained on {one['trained_on']})"
+                lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
         how = ", geometric mean over cameras" if (results.protocol, dataset) in GEOMETRIC else ""
         learnt = f", learning methods trained on {trained_on}" if trained_on else ""
-        tables.append(Table(f"{dataset}, {count} images{how}{learnt}", lines))
+        tables.append(Table(f"{dataset}, {count} images{how}{learnt}", list(COLUMNS), lines))
     return tables
 
 
@@ -121,11 +101,12 @@ def make_camera_table(results: Results) -> Table | None:
     if len(cameras) < 2:
         return None
     lines = [Line(row.name, tuple(_camera_cell(row, camera) for camera in cameras)) for row in results.rows]
-    return Table("Mean error by camera", lines)
+    return Table("Mean error by camera", [camera.split("/")[1] for camera in cameras], lines)
 
 
-def format_table(table: Table, headings: Sequence[str], style: Format) -> str:
+def format_table(table: Table, style: Format) -> str:
     """A table as text. The best of our own figures in each column is bold."""
+    headings = table.headings
     if style is Format.CSV:
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
@@ -152,10 +133,6 @@ def format_table(table: Table, headings: Sequence[str], style: Format) -> str:
     return "\n".join(lines) + "\n"
 
 
-def camera_headings(results: Results) -> list[str]:
-    return [camera.split("/")[1] for dataset in results.datasets for camera in results.cameras(dataset)]
-
-
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
     """A folder as one document, in the order of names: the words of NAME.md, then the tables of NAME.json."""
     if not any(folder.glob("*.json")):
@@ -171,13 +148,9 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
 
 def format_results(results: Results, style: Format) -> str:
     """Every table of some results."""
-    tables = [format_table(table, list(COLUMNS), style) for table in make_tables(results)]
-    cameras = make_camera_table(results)
-    if cameras is not None:
-        tables.append(format_table(cameras, camera_headings(results), style))
-    if style is Format.MARKDOWN:
-        tables.append(_commands(results))
-    return "\n".join(tables)
+    tables = [*make_tables(results), make_camera_table(results)]
+    parts = [format_table(table, style) for table in tables if table is not None]
+    return "\n".join([*parts, *([_commands(results)] if style is Format.MARKDOWN else [])])
 
 
 def _commands(results: Results) -> str:

@@ -77,11 +77,12 @@ def average(task: Task, expect: Callable[[int], None] = lambda photosites: None)
     with file, rawpy.RawPy() as raw:
         with _zeroed_memory():
             _unpack(raw, file, task.path, expect)
-        sensor = _Sensor.of(raw)
-        mosaic, sites = _find_mosaic(sensor, task)
+        mosaic, sites = _find_mosaic(raw, task)
         rgb, clipped = _average(mosaic, sites, task.pixels)
         size = (mosaic.shape[0], mosaic.shape[1] // sites.samples)
-        return Averaged(rgb, clipped, size, sensor.flip, sensor.multipliers, sensor.matrix, sensor.time)
+        with _libraw():
+            flip, multipliers, matrix = raw.sizes.flip, raw.camera_whitebalance, raw.rgb_xyz_matrix
+        return Averaged(rgb, clipped, size, flip, list(map(float, multipliers[:3])), matrix[:3].tolist(), _time(raw))
 
 
 def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) -> None:
@@ -136,59 +137,6 @@ def _libraw() -> Iterator[None]:
         raise ReadError(f"damaged or incomplete: {reason or type(error).__name__}; {AGAIN}") from error
 
 
-class _Sensor(NamedTuple):
-    """What LibRaw says of a file. The numbers of the image are a view of its memory."""
-
-    image: NDArray[np.uint16]  # (rows, columns), or (rows, columns, samples)
-    area: tuple[int, int, int, int]  # top, left, height, width of the picture in it
-    letters: str
-    n_colors: int
-    channel: NDArray[np.intp] | None  # the place in `letters` of each photosite of a unit, from the picture's corner on
-    black: list[int]
-    white: int
-    linear_white: list[int] | None
-    flip: int
-    multipliers: list[float]
-    matrix: list[list[float]]
-    time: str | None
-
-    @classmethod
-    def of(cls, raw: Any) -> _Sensor:
-        with _libraw():
-            place, pattern, image, letters, n_colors = (
-                raw.sizes, raw.raw_pattern, raw.raw_image, raw.color_desc, raw.num_colors
-            )  # fmt: skip
-            black, white, linear_white = (
-                raw.black_level_per_channel, raw.white_level, raw.camera_white_level_per_channel
-            )  # fmt: skip
-            multipliers, matrix = raw.camera_whitebalance, raw.rgb_xyz_matrix
-        channel = None
-        if pattern is not None:
-            # raw_pattern starts outside the picture, and is wrong where margins of X-Trans are wider than 6.
-            sites = [(place.top_margin + i, place.left_margin + j) for i, j in np.ndindex(pattern.shape)]
-            with _libraw():
-                colors = [raw.raw_color(*site) for site in sites]
-            channel = np.array(colors).reshape(pattern.shape)
-        try:
-            time: datetime | None = raw.other.timestamp
-        except (ArithmeticError, OSError, ValueError):  # a number that is no time
-            time = None
-        return cls(
-            image,
-            (place.top_margin, place.left_margin, place.height, place.width),
-            letters.decode("ascii", "replace"),
-            n_colors,
-            channel,
-            black,
-            white,
-            linear_white,
-            place.flip,
-            [float(each) for each in multipliers[:3]],
-            matrix[:3].tolist(),
-            time.isoformat() if time and time.year > 1970 else None,
-        )
-
-
 class _Sites(NamedTuple):
     """The photosites of a unit."""
 
@@ -207,35 +155,49 @@ class _Sites(NamedTuple):
         return np.asarray((np.array(seen) - center) / self.color.shape)
 
 
-def _find_mosaic(sensor: _Sensor, task: Task) -> tuple[NDArray[np.uint16], _Sites]:
-    """The numbers of the picture, (height, width * samples), and what they mean. A view, not a copy."""
-    image, channel = sensor.image, sensor.channel
+def _time(raw: Any) -> str | None:
+    try:
+        time: datetime | None = raw.other.timestamp
+    except (ArithmeticError, OSError, ValueError):  # a number that is no time
+        return None
+    return time.isoformat() if time and time.year > 1970 else None
+
+
+def _find_mosaic(raw: Any, task: Task) -> tuple[NDArray[np.uint16], _Sites]:
+    """The numbers of the picture, (height, width * samples), and what they mean. A view of LibRaw's memory."""
+    with _libraw():
+        place, pattern, image = raw.sizes, raw.raw_pattern, raw.raw_image
+        letters, n_colors = raw.color_desc.decode("ascii", "replace"), raw.num_colors
+        black, found_white, linear = raw.black_level_per_channel, raw.white_level, raw.camera_white_level_per_channel
     samples = 1
-    if sensor.n_colors == 1:
+    if n_colors == 1:
         raise ImageError("a monochrome sensor sees no colors; there is no white to balance")
-    if channel is None:
-        if not (task.is_linear and image.ndim == 3 and sensor.n_colors == 3):
+    if pattern is None:
+        if not (task.is_linear and image.ndim == 3 and n_colors == 3):
             raise ImageError("its colors were processed by the camera; photograph in raw of full size")
         samples = image.shape[2]
         image = image.reshape(image.shape[0], -1)
         channel = color = np.array([[0, 1, 2, -1][:samples]])
     else:
-        seen = [sensor.letters[i : i + 1] for i in channel.flat]
+        # raw_pattern starts outside the picture, and is wrong where margins of X-Trans are wider than 6.
+        sites = [(place.top_margin + i, place.left_margin + j) for i, j in np.ndindex(pattern.shape)]
+        with _libraw():
+            channel = np.array([raw.raw_color(*site) for site in sites]).reshape(pattern.shape)
+        seen = [letters[i : i + 1] for i in channel.flat]
         if channel.shape not in ((2, 2), (6, 6)) or set(seen) != set("RGB"):
             raise ImageError(f"filters other than red, green and blue in 2x2 or 6x6 are not supported; {REMEDY}")
         color = np.array(["RGB".index(letter) for letter in seen]).reshape(channel.shape)
-    top, left, height, width = sensor.area
-    mosaic = image[top : top + height, left * samples : (left + width) * samples]
+    left, right = place.left_margin * samples, (place.left_margin + place.width) * samples
+    mosaic = image[place.top_margin : place.top_margin + place.height, left:right]
 
-    levels = np.array(sensor.black, dtype=np.float64)
+    levels = np.array(black, dtype=np.float64)
     levels[3] = levels[3] or levels[1]  # some files leave out the second green
     if task.black:
         levels[:] = task.black
-    white = float(sensor.white if task.white is None else task.white)
+    white = float(found_white if task.white is None else task.white)
     if not 0 <= levels[channel].max() < white:
         raise ImageError(f"the black level {levels[channel].max():g} must lie below the white level {white:g}")
     clip = np.full(4, white)
-    linear = sensor.linear_white
     if task.white is None and linear and not task.is_dng:  # a DNG says itself what is white
         clip = np.where(np.asarray(linear) > levels + 0.5 * (white - levels), np.minimum(linear, clip), clip)
     limits = np.where(color >= 0, np.minimum(np.ceil(clip[channel]), 65535), 65535).astype(np.uint16)

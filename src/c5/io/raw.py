@@ -136,10 +136,9 @@ def read_header(path: str | Path) -> Header:
     Other images have neither, nor has a file that cannot be opened: `read_photograph` says what is wrong with it.
     """
     path = Path(path)
-    try:
+    start, tags = b"", NO_TAGS
+    with suppress(ReadError):
         start, tags = _look(path)
-    except ReadError:
-        return Header(None, None, is_raw=False)
     if not _is_raw(path, start, tags):
         return Header(None, None, is_raw=False)
     return Header(_camera_name(tags), _time(tags), is_raw=True)

@@ -10,7 +10,6 @@ import itertools
 import math
 import struct
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -35,6 +34,9 @@ ICC_PROFILE = 34675
 
 # Values of PHOTOMETRIC.
 BLACK_IS_ZERO, RGB, COLOR_FILTER_ARRAY, LINEAR_RAW = 1, 2, 32803, 34892
+
+# Values of COMPRESSION.
+COMPRESSIONS = UNCOMPRESSED, LZW, DEFLATE, PACK_BITS, OLD_DEFLATE = 1, 5, 8, 32773, 32946
 
 TYPES: dict[tuple[float, ...], str] = {(1, 8): "u1", (1, 16): "u2", (3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
 """Sample format (1 is unsigned, 3 is floating-point) and bits to a type of NumPy."""
@@ -125,9 +127,9 @@ class Tiff:
         """The first whole number of a tag of the first directory."""
         return next(iter(self.integers(self.first.get(code))), default)
 
-    def data(self, tag: Tag | None, most: int) -> bytes:
+    def data(self, tag: Tag, most: int) -> bytes:
         """The bytes of a tag, up to so many."""
-        return b"" if tag is None else self.read(tag.place, min(tag.size, most))
+        return self.read(tag.place, min(tag.size, most))
 
 
 class Picture(NamedTuple):
@@ -162,7 +164,7 @@ def find_picture(tiff: Tiff) -> Picture:
     if tiff.integer(PHOTOMETRIC, RGB) not in (BLACK_IS_ZERO, RGB, LINEAR_RAW):
         raise ReadError("its colors are not RGB; export it as a linear 16-bit RGB TIFF")
     compression = tiff.integer(COMPRESSION, 1)
-    if compression not in DECOMPRESSORS or tiff.integer(FILL_ORDER, 1) != 1:
+    if compression not in COMPRESSIONS or tiff.integer(FILL_ORDER, 1) != 1:
         raise ReadError(f"its compression (number {compression}) is not supported; export it without compression")
     tiled = TILE_OFFSETS in first
     if tiled:
@@ -197,7 +199,7 @@ def read_pixels(tiff: Tiff, picture: Picture) -> NDArray[Any]:
         tall = high if picture.tiled else min(high, picture.height - top)  # tiles are whole, the last strip is not
         stored = tiff.read(offset, length)
         try:
-            data = DECOMPRESSORS[picture.compression](stored, tall * wide * samples * picture.dtype.itemsize)
+            data = _decompress(picture.compression, stored, tall * wide * samples * picture.dtype.itemsize)
         except Exception as error:  # whatever a decompressor says of damaged bytes
             raise ReadError(DAMAGED.format(str(error) or type(error).__name__)) from error
         part = _undo_predictor(data, tall, wide, samples, picture)
@@ -233,27 +235,12 @@ def _undo_predictor(data: bytes, height: int, width: int, samples: int, picture:
     return np.add.accumulate(differences, axis=1, dtype=whole).view(dtype.newbyteorder("="))
 
 
-def _unlzw(data: bytes, size: int) -> bytes:
+def _decompress(compression: int, data: bytes, size: int) -> bytes:
+    """Stored bytes to at most so many."""
+    if compression == UNCOMPRESSED:
+        return data
+    if compression in (DEFLATE, OLD_DEFLATE):
+        return zlib.decompressobj().decompress(data, size)
     import imagecodecs
 
-    return bytes(imagecodecs.lzw_decode(data, out=size))
-
-
-def _unpack_bits(data: bytes, size: int) -> bytes:
-    import imagecodecs
-
-    return bytes(imagecodecs.packbits_decode(data, out=size))
-
-
-def _inflate(data: bytes, size: int) -> bytes:
-    return zlib.decompressobj().decompress(data, size)
-
-
-DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
-    1: lambda data, size: data,
-    5: _unlzw,
-    8: _inflate,
-    32773: _unpack_bits,
-    32946: _inflate,
-}
-"""By the number of the compression: stored bytes to at most so many."""
+    return bytes((imagecodecs.lzw_decode if compression == LZW else imagecodecs.packbits_decode)(data, out=size))

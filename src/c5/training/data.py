@@ -74,21 +74,20 @@ def load_training_data(samples: Sequence[Sample], config: TrainConfig, track: Tr
     """The data of a training from samples that are prepared for it."""
     illuminants = np.stack([sample.illuminant for sample in samples])
     cameras = np.array([sample.camera for sample in samples])
-    if isinstance(config, RealTraining):
-        feature = HistogramFeature(config.grid.without_strips, config.crops)
-        views = np.empty((len(samples), 1 + config.crops, *config.grid.without_strips.shape), np.float16)
-        for index, sample in enumerate(track(samples)):
-            views[index] = load_feature(sample, feature).seen
-        return TrainingData(illuminants, cameras, views=views)
-    palette = PaletteFeature(config.grid.powers)
-    palettes = join(load_feature(sample, palette) for sample in track(samples))
-    return TrainingData(illuminants, cameras, palettes=palettes)
+    feature = training_feature(config)
+    loaded = (load_feature(sample, feature) for sample in track(samples))
+    if not isinstance(config, RealTraining):
+        return TrainingData(illuminants, cameras, palettes=join(loaded))
+    views = np.empty((len(samples), 1 + config.crops, *config.grid.without_strips.shape), np.float16)
+    for index, histograms in enumerate(loaded):
+        views[index] = histograms.seen
+    return TrainingData(illuminants, cameras, views=views)
 
 
-def load_stacks(samples: Sequence[Sample], grid: Grid, track: Track = iter) -> NDArray[np.float16]:
+def load_stacks(samples: Sequence[Sample], grid: Grid) -> NDArray[np.float16]:
     """(samples, *grid.shape) the histograms of samples that are prepared for the grid."""
     feature = HistogramFeature(grid)
     stacks = np.empty((len(samples), *grid.shape), np.float16)
-    for index, sample in enumerate(track(samples)):
+    for index, sample in enumerate(samples):
         stacks[index] = load_feature(sample, feature).stack[0]
     return stacks

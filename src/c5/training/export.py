@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from c5.histograms import Histograms
 from c5.model import Model
 from c5.model_file import ModelFile, write_model
 from c5.training.ccc import Locator
-from c5.training.network import Network, ProfileNetwork, SeparateNetwork, TeamNetwork
+from c5.training.network import Emitted, Network, SeparateNetwork
 
 LARGE = 64
 """Arrays of so many numbers are stored in half precision."""
@@ -33,31 +33,16 @@ class ExportError(C5Error):
     """The exported graphs do not do what the network does."""
 
 
-class _Roll(nn.Module):
-    def __init__(self, network: ProfileNetwork | TeamNetwork) -> None:
+class _Graph(nn.Module):
+    """One of the things that a network does, as a module: torch exports nothing else."""
+
+    def __init__(self, network: Network, run: Callable[..., Iterable[Tensor | None]]) -> None:
         super().__init__()
         self.network = network
+        self.run = run
 
-    def forward(self, histograms: Tensor) -> list[Tensor]:
-        return self.network.encode(histograms)
-
-
-class _Query(nn.Module):
-    def __init__(self, network: ProfileNetwork | TeamNetwork) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, query: Tensor, *profile: Tensor) -> list[Tensor]:
-        return [maps for maps in self.network.emit(query, list(profile)) if maps is not None]
-
-
-class _Separate(nn.Module):
-    def __init__(self, network: SeparateNetwork) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, query: Tensor, roll: Tensor) -> list[Tensor]:
-        return [maps for maps in self.network(query, roll) if maps is not None]
+    def forward(self, *inputs: Tensor) -> list[Tensor]:
+        return [maps for maps in self.run(*inputs) if maps is not None]
 
 
 def export_model(
@@ -67,7 +52,6 @@ def export_model(
     name: str,
     training: Mapping[str, Any],
     errors: Mapping[str, Any] | None = None,
-    licence: str = "Apache-2.0",
 ) -> ModelFile:
     """Write a network as a .c5 file, after a check that it gives the same illuminants there as here."""
     network = network.cpu().eval()
@@ -78,14 +62,18 @@ def export_model(
     if not isinstance(network, SeparateNetwork):
         with torch.no_grad():
             profile = network.encode(query)
+
+        def emit(query: Tensor, *profile: Tensor) -> Emitted:
+            return network.emit(query, list(profile))
+
         names = [f"profile_{level}" for level in range(len(profile))]
         graphs = {
-            "roll": _to_onnx(_Roll(network), [query], ["histograms"], names),
-            "query": _to_onnx(_Query(network), [query, *profile], ["query", *names], outputs),
+            "roll": _to_onnx(_Graph(network, network.encode), [query], ["histograms"], names),
+            "query": _to_onnx(_Graph(network, emit), [query, *profile], ["query", *names], outputs),
         }
     else:
         roll = torch.zeros(1, config.n_images - 1, network.grid.channels, n, n)
-        graphs = {"query": _to_onnx(_Separate(network), [query, roll], ["query", "roll"], outputs)}
+        graphs = {"query": _to_onnx(_Graph(network, network), [query, roll], ["query", "roll"], outputs)}
     file = ModelFile(
         name=name,
         kind=config.kind.value,
@@ -94,7 +82,6 @@ def export_model(
         graphs=graphs,
         training=dict(training),
         errors=dict(errors or {}),
-        licence=licence,
     )
     check_export(network, file)
     if not isinstance(network, SeparateNetwork):  # published weights stay as they are

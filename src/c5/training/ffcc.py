@@ -21,18 +21,12 @@ from c5.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class FfccConfig:
-    """The torus, and how a model on it is trained.
+class FfccConfig(Torus):
+    """The torus, by default 2 nats around, and how a model on it is trained.
 
     The defaults were chosen on Gehler-Shi and three cameras of NUS, by cross-validation within two of the three folds.
     """
 
-    bins: int = 64
-    step: float = 1 / 32
-    """The width of a bin in nats. The torus is bins * step around, 2 nats."""
-    weight_power: float = 0.5
-    """A color weighs as its brightness, the geometric mean of RGB, to this power; 0: all weigh the same, as in the
-    paper."""
     size: tuple[float, float, float] = (3e-4, 3e-5, 6e-4)
     """lambda_0 of the filters of pixels and edges and of the bias: the weight of the square of each bin."""
     roughness: tuple[float, float, float] = (2e-2, 2e-3, 0.2)
