@@ -13,7 +13,7 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "parallel", "plugins"},
+    {"choices", "color", "parallel", "plugins"},
     {"colorimetry"},
     {"image"},
     {"fingerprints", "classical", "metrics"},

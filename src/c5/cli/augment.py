@@ -90,9 +90,9 @@ def augment(
     if plots is not None:
         barred = {full_name(name) for name in exclude or ()}
         real = [sample for sample in targets if full_name(sample.camera) not in barred]
-        console.print(plot_lights(plots / "illuminants.png", shown, real), markup=False)
+        console.print(plot_lights(plots / "illuminants.png", shown, real))
         title = f"Made by the augmentation {augmentation}"
-        console.print(show_images(plots / "pictures.png", shown, samples, title), markup=False)
+        console.print(show_images(plots / "pictures.png", shown, samples, title))
     for problem in report.skipped:
         complain(f"left out: {problem.message}")
     if report.skipped:

@@ -46,4 +46,4 @@ def explain(
     reading = Reading(black, white, assume_srgb)
     image = reading.read(file).image
     known = Roll() if roll is None else read_roll(roll, loaded, reading, thumbnails=True)
-    console.print(write_picture(out, draw_explanation(loaded, image, known)), markup=False)
+    console.print(write_picture(out, draw_explanation(loaded, image, known)))

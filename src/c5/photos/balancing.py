@@ -15,10 +15,10 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
+from c5.choices import Fallback, Selection
 from c5.color import Float64s
 from c5.errors import C5Error, ParameterError
 from c5.histograms import Histograms
@@ -30,21 +30,11 @@ from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
 from c5.photos.smoothing import Moment, smooth_in_turn
-from c5.rolls import MOST_VIVID, Selection
+from c5.rolls import MOST_VIVID
 
 UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
-
-
-class Fallback(Enum):
-    """What is used instead of an uncertain estimate."""
-
-    CAMERA = "camera"
-    """The camera's own white balance, where the file has one."""
-    GRAY_WORLD = "gray-world"
-    NONE = "none"
-    """The estimate all the same."""
 
 
 @dataclass(frozen=True)

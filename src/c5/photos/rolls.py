@@ -15,7 +15,8 @@ from pathlib import Path
 from c5.errors import ReadError
 from c5.model import Model, Profile
 from c5.parallel import in_parallel
-from c5.photos.files import OWN_PREVIEWS, Failure, is_photograph
+from c5.photos.files import Failure, is_photograph
+from c5.photos.outputs import OWN_PREVIEWS
 from c5.photos.photo import Photo, Reading, read_photo
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from c5.choices import Selection
 from c5.errors import ParameterError, ProfileError, WriteError
 from c5.histograms import Grid
 from c5.model import Model, Profile
@@ -26,7 +27,7 @@ from c5.photos.catalog.entries import COLUMNS, DAMAGE, parse_time, restore, stor
 from c5.photos.files import Failure, file_version, resolve, resolve_existing
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
-from c5.rolls import MOST_VIVID, Selection
+from c5.rolls import MOST_VIVID
 
 JOINED = "photograph JOIN details ON photograph = id"
 

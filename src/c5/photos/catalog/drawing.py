@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c5.choices import SELECTIONS, Selection
 from c5.errors import ParameterError
-from c5.rolls import MOST_VIVID, Selection
-
-SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
-"""Those that a catalogue offers. Photographs that do not tell their time are the least recent, by that of the file."""
+from c5.rolls import MOST_VIVID
 
 
 class Candidate(NamedTuple):
