@@ -73,9 +73,7 @@ def estimate(
         else:
             rows.append(_as_row(path, found))
     if rows:
-        shown = (
-            len(HEADINGS) if any(row[-1] for row in rows) else len(HEADINGS) - 1
-        )  # only models know how sure they are
+        shown = 4 if any(row[-1] for row in rows) else 3  # only models know how sure they are
         print_table(HEADINGS[:shown], (row[:shown] for row in rows))
     for failure in failures:
         complain(failure)
