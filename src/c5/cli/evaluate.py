@@ -78,10 +78,10 @@ def evaluate(
             matrices=str(matrices) if matrices else None,
         )
 
-    methods = [each for text in method for each in find(text)]
-    for each in methods:
-        if isinstance(each, Trained) and not each.model.file.training.get("cameras"):
-            note = f"note: {each.name} does not say which cameras it was trained on; on those its errors prove nothing"
+    methods = [found for text in method for found in find(text)]
+    for found in methods:
+        if isinstance(found, Trained) and not found.model.file.training.get("cameras"):
+            note = f"note: {found.name} does not say which cameras it was trained on; on those its errors prove nothing"
             errors.print(note)
     samples = read_samples(data)
     if only:
@@ -90,8 +90,9 @@ def evaluate(
             if name not in known:
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+    typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
-        results = run(chosen, samples, methods, out, report=_report, track=_track, command=_command(), jobs=jobs)
+        results = run(chosen, samples, methods, out, report=_report, track=_track, command=typed, jobs=jobs)
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here")
         raise
@@ -129,8 +130,3 @@ def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
     if name not in PROTOCOLS:
         raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, 'split'])}")
     return PROTOCOLS[name]
-
-
-def _command() -> str:
-    """What was typed, with the program by its name."""
-    return " ".join(["c5", *map(shlex.quote, sys.argv[1:])])

@@ -104,16 +104,10 @@ def balance(
     """
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
-    return _balance(files, settings, files if wanted is None else wanted)
-
-
-def _balance(
-    paths: list[Path], settings: Settings, wanted: Collection[Path]
-) -> Generator[Balance | Failure, None, None]:
-    asked = set(wanted)
+    asked = set(files if wanted is None else wanted)
     with closing(_Loader(settings)) as loader:
-        rolls = _Rolls(paths, settings, loader)
-        needed = paths if settings.smooth else [path for path in paths if path in asked]
+        rolls = _Rolls(files, settings, loader)
+        needed = files if settings.smooth else [path for path in files if path in asked]
         results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
         for result in smooth_in_turn(results, rolls.moments) if settings.smooth else results:
             if result.path in asked:
