@@ -49,7 +49,7 @@ def augment(
     from c5.datasets import read_samples
     from c5.datasets.facts import full_name, match_name
 
-    kinds = {each.value: each for each in Augmentation}
+    kinds = {kind.value: kind for kind in Augmentation}
     if augmentation not in kinds:
         raise ParameterError(f"no augmentation is called {augmentation!r}; there are {', '.join(kinds)}")
     check_free(out, overwrite)

@@ -9,17 +9,7 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import (
-    AssumeSrgb,
-    Black,
-    CameraName,
-    ModelName,
-    OutFile,
-    Overwrite,
-    White,
-    check_free,
-    read_roll,
-)
+from c5.cli.options import AssumeSrgb, Black, CameraName, ModelName, OutFile, Overwrite, White, check_free, read_roll
 
 
 def calibrate(

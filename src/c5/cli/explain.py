@@ -8,17 +8,7 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import (
-    AssumeSrgb,
-    Black,
-    ModelName,
-    OutFile,
-    Overwrite,
-    RollFolder,
-    White,
-    check_free,
-    read_roll,
-)
+from c5.cli.options import AssumeSrgb, Black, ModelName, OutFile, Overwrite, RollFolder, White, check_free, read_roll
 
 
 def explain(

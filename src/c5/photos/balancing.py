@@ -133,7 +133,7 @@ def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Bala
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
-    return Balance(photo.without_histograms(), found.illuminant, found.uncertainty, "model", roll)
+    return Balance(replace(photo, histograms=None), found.illuminant, found.uncertainty, "model", roll)
 
 
 class _Loader:

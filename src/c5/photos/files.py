@@ -116,14 +116,6 @@ def resolve(path: str | Path) -> bytes:
     return os.fsencode(os.path.realpath(os.path.expanduser(path)))
 
 
-def resolve_existing(path: str | Path) -> bytes:
-    """The same for what must be there."""
-    resolved = resolve(path)
-    if not os.path.exists(resolved):
-        raise ReadError(f"{path}: no such folder; connect its disk, or forget it if its photographs are gone")
-    return resolved
-
-
 def file_version(path: str | bytes | Path) -> Version | None:
     """A file's version, without opening it; None if there is no such file."""
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def build_roll(
         origin if photos else Origin.NOWHERE,
         profile,
         tuple(photo.path for photo in photos),
-        tuple(photo.without_histograms() for photo in photos),
+        tuple(replace(photo, histograms=None) for photo in photos),
         tuple(failures),
     )
 

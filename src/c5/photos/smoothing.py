@@ -88,13 +88,12 @@ def _group(moments: Mapping[Path, Moment]) -> dict[Path, int]:
     number = 0
     for paths in cameras.values():
         timed = sorted((_seconds(time), path) for path in paths if (time := moments[path].time) is not None)
-        pauses = np.diff([second for second, _ in timed]) > LONGEST_PAUSE
+        runs = [paths]  # one whose time is not known yet may join any two
         if all(moments[path].certain for path in paths):
-            starts = np.concatenate([[0], np.cumsum(pauses)]).astype(int).tolist()
-            groups |= {path: number + start for (_, path), start in zip(timed, starts, strict=True)}
-            number += starts[-1] + 1
-        else:  # one that is not known yet may join any two
-            groups |= dict.fromkeys(paths, number)
+            edges = _split(np.array([second for second, _ in timed]), LONGEST_PAUSE)
+            runs = [[path for _, path in timed[first:last]] for first, last in edges]
+        for run in runs:
+            groups |= dict.fromkeys(run, number)
             number += 1
     return groups
 

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,7 +151,7 @@ def _look_up(
             if rows:
                 twin, *columns = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
                 with suppress(*DAMAGE):  # it is read instead
-                    photo = replace(restore(name, *columns), reading=reading)
+                    photo = restore(name, *columns)
         yield _Examined(path, version, digest, photo, twin=None if photo is None else twin)
 
 

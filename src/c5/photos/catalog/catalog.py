@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from c5.choices import Selection
-from c5.errors import ParameterError, ProfileError, WriteError
+from c5.errors import ParameterError, ProfileError, ReadError, WriteError
 from c5.histograms import Grid
 from c5.model import Model, Profile
 from c5.model_file import UNPACKING_ERRORS
@@ -24,7 +24,7 @@ from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
 from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, parse_time, restore, stored_grid
-from c5.photos.files import Failure, file_version, resolve, resolve_existing
+from c5.photos.files import Failure, file_version, resolve
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
@@ -87,7 +87,11 @@ class Catalog:
         """
         if jobs is not None and jobs < 1:
             raise ParameterError(f"jobs must be at least 1, not {jobs}")
-        roots = [resolve_existing(folder) for folder in folders]
+        roots = []
+        for folder in folders:
+            roots.append(resolve(folder))
+            if not os.path.exists(roots[-1]):
+                raise ReadError(f"{folder}: no such folder; connect its disk, or forget it if its photographs are gone")
         with explain_errors(self.path):
             return add_photographs(
                 self._connection, roots, jobs=jobs, camera=camera, retry=retry, track=track, reading=reading
@@ -128,7 +132,7 @@ class Catalog:
         if row is None or grid != stored_grid() or row[:2] != (grid.key, reading.key):
             return None
         with suppress(*DAMAGE):  # the file itself is whole
-            return replace(restore(Path(path), *row[2:]), reading=reading)
+            return restore(Path(path), *row[2:])
         return None
 
     def find_camera_and_time(self, path: str | Path) -> tuple[str | None, datetime | None] | None:

@@ -42,7 +42,7 @@ def draw_candidates(
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
-        raise ParameterError(f"a catalogue selects {', '.join(each.value for each in SELECTIONS)}")
+        raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
     excluded = connection.execute("SELECT digest FROM photograph WHERE path = ?", (exclude,)).fetchone()
     unwanted = set() if excluded is None else {excluded[0]}
     if selection is Selection.RANDOM:

@@ -90,7 +90,7 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     if not done:
         _begin(packet)
     for place, step in places.items():
-        if not any(step is each for each in kept):
+        if not any(step is other for other in kept):
             packet.cut(place)
     _append_steps(packet, added, int(kept[-1]["num"]) + 1 if kept else 0)
     packet.set(_name("history_end"), str(len(kept) + len(added)), "darktable")
@@ -132,7 +132,7 @@ def _is_recent(packet: Packet) -> bool:
 
 
 def _histories(packet: Packet) -> list[Element]:
-    return [each for description in packet.descriptions for each in description.find(_name("history"))]
+    return [history for description in packet.descriptions for history in description.find(_name("history"))]
 
 
 def _read_entry(item: Element) -> Entry:
@@ -140,7 +140,9 @@ def _read_entry(item: Element) -> Entry:
     entry: Entry = {}
     for element in (item, *item.find(DESCRIPTION)):
         entry |= {name.local: it.value for name, it in element.attributes.items() if name.namespace == DARKTABLE}
-        entry |= {each.name.local: each.text.strip() for each in element.children if each.name.namespace == DARKTABLE}
+        entry |= {
+            child.name.local: child.text.strip() for child in element.children if child.name.namespace == DARKTABLE
+        }
     return entry
 
 
