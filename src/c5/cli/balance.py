@@ -16,7 +16,7 @@ import typer
 from c5.choices import SELECTIONS, Fallback, Selection
 from c5.cli.console import complain, console, errors, print_table, progress_bar
 from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
-from c5.errors import C5Error, ParameterError, ReadError, WriteError
+from c5.errors import C5Error, ParameterError, ReadError
 from c5.photos.outputs import Output, list_outputs, load_output
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def balance(
         raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
     tables = [name for name, asked in (("json", as_json), ("csv", as_csv)) if asked]
     run = _Run(paths, outputs, tables, out, sheet=sheet, overwrite=overwrite)
-    run.failures += unreadable
+    run.failures += [failure.message for failure in unreadable]
     try:
         with ExitStack() as stack:
             settings = balancing.Settings(
@@ -155,7 +155,7 @@ def balance(
         raise typer.Exit(130) from None
     finally:
         for failure in run.failures:
-            complain(failure.message)
+            complain(failure)
     run.print_summary()
     if run.failures:
         raise typer.Exit(1)
@@ -188,16 +188,13 @@ class _Run:
         self.outputs = outputs
         self.overwrite = overwrite
         self.places, refused = plan_outputs(paths, outputs, out)
-        self.failures = [failure._replace(message=f"{failure.message}: --out DIR") for failure in refused]
+        self.failures = [failure.message for failure in refused]
         pages = range(1, -(-len(paths) // PAGE) + 1)
         names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if sheet else []
         self.sheets = [(out or Path()) / name for name in names]
         self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
-        try:
-            check_places(for_set, paths)
-        except WriteError as error:
-            raise WriteError(f"{error}: --out DIR") from None
+        check_places(for_set, paths)
         places = [*self.places.values(), *for_set]
         self.there = set() if overwrite else {place for place in places if os.path.lexists(place)}
         """What exists already and stays."""
@@ -213,12 +210,12 @@ class _Run:
         self.page: list[Balance] = []
         self.written = 0
 
-    def write(self, result: Balance | Failure) -> list[Path | Failure]:
-        """Write the files of one photograph; what they are, or what is wrong with them."""
+    def write(self, result: Balance | Failure) -> list[Path | str]:
+        """Write the files of one photograph; where they are, or what is wrong with them."""
         from c5.photos.files import Failure
         from c5.photos.writing import write_output
 
-        done: list[Path | Failure] = []
+        done: list[Path | str] = []
         for name, output in self.outputs.items():
             place = self.places.get((result.path, name))
             if place is None or place in self.there or isinstance(result, Failure):
@@ -226,23 +223,23 @@ class _Run:
             try:
                 done.append(write_output(result, output, place, overwrite=self.overwrite))
             except C5Error as error:
-                done.append(Failure(result.path, f"{error} (--{name})"))
+                done.append(f"{error} (--{name})")
         return done
 
-    def take(self, result: Balance | Failure, made: list[Path | Failure], selection: str) -> None:
+    def take(self, result: Balance | Failure, made: list[Path | str], selection: str) -> None:
         """Print one result and what was written for it."""
         from c5.photos.files import Failure
         from c5.photos.summary import describe
 
         if isinstance(result, Failure):
-            self.failures.append(result)
+            self.failures.append(result.message)
             return
         if result.roll not in self.rolls:
             self.rolls.add(result.roll)
-            self.failures += result.roll.failures
+            self.failures += [failure.message for failure in result.roll.failures]
             _print_roll(result.roll, selection)
         for item in made:
-            if isinstance(item, Failure):
+            if isinstance(item, str):
                 self.failures.append(item)
             else:
                 self._note_written(item)
@@ -291,14 +288,13 @@ class _Run:
     def _write_for_set(self, place: Path, make: Callable[[], bytes]) -> None:
         """Write a file of the whole set, unless it is there already."""
         from c5.io.files import write_file
-        from c5.photos.files import Failure
 
         if place in self.there:
             return
         try:
             self._note_written(write_file(place, make()))
         except C5Error as error:
-            self.failures.append(Failure(place, str(error)))
+            self.failures.append(str(error))
 
     def _note_written(self, path: Path) -> None:
         self.written += 1

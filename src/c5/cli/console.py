@@ -25,6 +25,8 @@ FLAGS = {
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
+    "write to another folder": "write to another folder: --out DIR",
+    "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",
     "prepare it for this recipe too": "prepare it again with c5 data prepare --for RECIPE",
     "more problems)": "more problems: see c5 data check)",
