@@ -10,7 +10,6 @@ for result in balance(paths, Settings(catalog=catalog)):
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -21,7 +20,6 @@ from pathlib import Path
 from c5.choices import Fallback, Selection
 from c5.color import Float64s
 from c5.errors import C5Error, ParameterError
-from c5.histograms import Histograms
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
 from c5.parallel import MOST_JOBS, in_parallel
@@ -148,20 +146,13 @@ class _Loader:
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def take_all(self, paths: Iterable[Path]) -> Iterator[Photo | Failure]:
+    def take_all(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
         """Each photograph in turn, let go when the next one is asked for. A few are read ahead."""
-        ahead: deque[Path] = deque()
-        for path in paths:
-            self._start(path)
-            ahead.append(path)
-            if len(ahead) > 2 * self._jobs:
-                yield from self._take(ahead.popleft())
-        while ahead:
-            yield from self._take(ahead.popleft())
-
-    def _take(self, path: Path) -> Iterator[Photo | Failure]:
-        yield self._started[path].result()
-        del self._started[path]  # only now: the photograph may have been looked at for its own roll
+        for index, path in enumerate(paths):
+            for soon in paths[index : index + 2 * self._jobs + 1]:
+                self._start(soon)
+            yield self._started[path].result()
+            del self._started[path]  # only now: the photograph may have been looked at for its own roll
 
     def look_at(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
         """Some photographs before their turn. They are kept until it comes."""
@@ -171,26 +162,23 @@ class _Loader:
             yield self._started[path].result()
 
     def _start(self, path: Path) -> None:
-        if path in self._started:
-            return
-        settings, grid = self._settings, self._settings.model.grid
-        held = None if settings.catalog is None else settings.catalog.find(path, grid, settings.reading)
-        if held is None or settings.thumbnails:
-            counted = None if held is None else held.histograms
-            self._started[path] = self._pool.submit(self._read, path, counted)
-        else:
-            self._started[path] = Future()
-            self._started[path].set_result(self._name_camera(held))
+        if path not in self._started:
+            settings = self._settings
+            catalog = settings.catalog
+            held = None if catalog is None else catalog.find(path, settings.model.grid, settings.reading)
+            self._started[path] = self._pool.submit(self._read, path, held)
 
-    def _read(self, path: Path, counted: Histograms | None) -> Photo | Failure:
+    def _read(self, path: Path, held: Photo | None) -> Photo | Failure:
         settings = self._settings
-        read = read_photo(
-            path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
-        )
-        return read if isinstance(read, Failure) else self._name_camera(read)
-
-    def _name_camera(self, photo: Photo) -> Photo:
-        return replace(photo, camera=photo.camera or self._settings.camera)
+        photo: Photo | Failure
+        if held is not None and not settings.thumbnails:
+            photo = held
+        else:
+            counted = None if held is None else held.histograms
+            photo = read_photo(
+                path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
+            )
+        return photo if isinstance(photo, Failure) else replace(photo, camera=photo.camera or settings.camera)
 
 
 class _Rolls:

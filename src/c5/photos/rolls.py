@@ -116,8 +116,6 @@ def read_roll(
     model: Model,
     reading: Reading = Reading(),
     *,
-    size: int | None = None,
-    camera: str | None = None,
     thumbnails: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
 ) -> Roll:
@@ -127,8 +125,7 @@ def read_roll(
     def load(paths: Sequence[Path]) -> Iterable[Photo | Failure]:
         return (photo for _, photo in in_parallel(read, track(paths)))
 
-    paths = list_roll(folder)
-    roll = build_roll(model, paths, load, origin=Origin.FOLDER, size=size, camera=camera)
+    roll = build_roll(model, list_roll(folder), load, origin=Origin.FOLDER)
     if roll.profile is None:
         reason = f" ({roll.failures[0].message})" if roll.failures else ""
         raise ReadError(f"{folder}: no image in it can be used as a roll{reason}; give raw files or linear images")

@@ -36,7 +36,7 @@ class Moment(NamedTuple):
     """False where reading the file may tell a time that is not known yet."""
 
 
-def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[Balance]:
+def smooth(balances: Sequence[Balance]) -> list[Balance]:
     """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
 
     The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
@@ -46,7 +46,7 @@ def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[
     result = list(balances)
     for order, seconds in _sequences(balances):
         pauses = np.diff(seconds)
-        walk = steadiness**2 * np.maximum(pauses / _usual(pauses), 1)
+        walk = STEADINESS**2 * np.maximum(pauses / _usual(pauses), 1)
         noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
         seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
         for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):

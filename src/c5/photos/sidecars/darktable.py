@@ -71,7 +71,8 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     """
     packet = Packet(existing)
     steps, places = _read_history(packet)
-    done = _done(packet, steps)
+    end = packet.get(_name("history_end"))
+    done = steps[: int(end)] if end is not None and _is_count(end) else steps  # what is behind has been undone
     added = _without_adaptation(done, is_begun=packet.get(_name("auto_presets_applied")) == "1" and bool(done))
     balance = {
         "operation": "temperature",
@@ -144,12 +145,6 @@ def _read_entry(item: Element) -> Entry:
             child.name.local: child.text.strip() for child in element.children if child.name.namespace == DARKTABLE
         }
     return entry
-
-
-def _done(packet: Packet, steps: list[Entry]) -> list[Entry]:
-    """The steps that count: those behind `history_end` have been undone."""
-    end = packet.get(_name("history_end"))
-    return steps[: int(end)] if end is not None and _is_count(end) else steps
 
 
 def _without_adaptation(done: list[Entry], *, is_begun: bool) -> list[Entry]:
