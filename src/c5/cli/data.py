@@ -61,9 +61,15 @@ def pack(
     Stopped or killed, the same command goes on where it was. Images that cannot be used are named and left out, and
     make the exit code 1.
     """
+    from c5.datasets import write_pack
+
     check_free(out, overwrite)
     samples, problems = _examine(data, layout)
-    report = pack_samples(samples, out, lambda items: show_progress(list(items), "packing"), overwrite)
+
+    def track(items: Iterable[Sample]) -> Iterable[Sample]:
+        return show_progress(list(items), "packing")
+
+    report = write_images(out, lambda: write_pack(samples, out, track, overwrite))
     _name_left_out(problems + report.skipped)
 
 
@@ -95,7 +101,7 @@ def prepare(
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "preparing")
 
-    report = _write(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
+    report = write_images(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
     _name_left_out(problems + report.skipped)
 
 
@@ -118,16 +124,7 @@ def _name_left_out(problems: list[Problem]) -> None:
         raise typer.Exit(1)
 
 
-def pack_samples(
-    samples: Iterable[Sample], out: Path, track: Callable[[Iterable[Sample]], Iterable[Sample]], overwrite: bool
-) -> Report:
-    """Write a pack and say what it came to."""
-    from c5.datasets import write_pack
-
-    return _write(out, lambda: write_pack(samples, out, track, overwrite))
-
-
-def _write(out: Path, write: Callable[[], Report]) -> Report:
+def write_images(out: Path, write: Callable[[], Report]) -> Report:
     """Write a file of images and say what it came to; stopped, say how to go on."""
     try:
         report = write()
