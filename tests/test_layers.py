@@ -70,3 +70,8 @@ heavy = {"torch", "matplotlib", "scipy", "onnx"} & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_loads_no_numpy() -> None:
+    code = "import sys, c5.cli.app; assert 'numpy' not in sys.modules, 'c5 --help must be quick'"
+    subprocess.run([sys.executable, "-c", code], check=True)
