@@ -14,17 +14,16 @@ from pathlib import Path
 import numpy as np
 from timing import milliseconds, show
 
+from c5.choices import SELECTIONS, Selection
 from c5.demo import VirtualCamera, render_roll
 from c5.histograms import Histograms, histogram
 from c5.io.raw import Photograph
 from c5.model import load_model
 from c5.photos.catalog import Catalog
 from c5.photos.catalog.database import connect, transaction
-from c5.photos.catalog.drawing import SELECTIONS
 from c5.photos.catalog.entries import insert, stored_grid
 from c5.photos.files import Version
 from c5.photos.photo import Photo
-from c5.rolls import Selection
 
 SHARES = {"Canon EOS R5": 0.6, "NIKON Z 8": 0.25, "SONY ILCE-7M4": 0.1, "FUJIFILM X-T5": 0.05}
 REPEATS = 30

@@ -30,6 +30,7 @@ from PIL import Image, ImageOps
 from typer.testing import CliRunner
 
 from c5 import C5Error, LinearImage, ParameterError, angular_error
+from c5.choices import Fallback
 from c5.classical import gray_world
 from c5.cli.app import app
 from c5.color import Float64s, as_illuminant, gains, rgb_to_uv, uv_to_rgb
@@ -41,15 +42,16 @@ from c5.image import WORKING_PIXELS
 from c5.io.raw import Photograph, read_photograph
 from c5.model import Model, load_model
 from c5.model_file import ModelFile
-from c5.photos.balancing import UNCERTAIN_DEG, Balance, Fallback, Settings, apply_fallback, balance
+from c5.photos.balancing import UNCERTAIN_DEG, Balance, Settings, apply_fallback, balance
 from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
-from c5.photos.outputs import BUILT_IN, load_output, plan_outputs, write_output
+from c5.photos.outputs import BUILT_IN, load_output
 from c5.photos.photo import Photo, Reading, Thumbnail
 from c5.photos.picture import turn
 from c5.photos.rolls import Origin, Roll, build_roll, read_roll
 from c5.photos.smoothing import Moment, smooth, smooth_in_turn
 from c5.photos.summary import describe, show_pair
+from c5.photos.writing import plan_outputs, write_output
 
 NOON = datetime(2026, 6, 1, 12)
 Shoot = tuple[Path, dict[str, Float64s]]

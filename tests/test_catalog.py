@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from typer.testing import CliRunner
 
+from c5.choices import SELECTIONS, Selection
 from c5.cli.catalog import app
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, write_dng
@@ -37,11 +38,10 @@ from c5.io.readers import read_image
 from c5.model import Model, load_model
 from c5.model_file import ModelFile
 from c5.photos.catalog import Catalog, default_path
-from c5.photos.catalog.drawing import SELECTIONS
 from c5.photos.catalog.entries import stored_grid
 from c5.photos.files import digest_file
 from c5.photos.photo import Photo, Reading, read_photo
-from c5.rolls import MOST_VIVID, Selection
+from c5.rolls import MOST_VIVID
 
 ticks = count(1)
 

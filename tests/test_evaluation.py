@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
 from c5.augmentation import Augmentation
+from c5.choices import Format, Selection
 from c5.cli.app import app
 from c5.color import Float64s, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
@@ -38,12 +39,12 @@ from c5.evaluation.protocols import (
     test_side,
     training_side,
 )
-from c5.evaluation.report import Format, format_results, make_tables, read_published, statistics_of, write_report
+from c5.evaluation.report import format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
 from c5.evaluation.run import Done, evaluate
 from c5.metrics import summarize
 from c5.model import Model
-from c5.rolls import MOST_VIVID, Selection, select_rolls
+from c5.rolls import MOST_VIVID, select_rolls
 from c5.training.config import NetworkConfig, RealTraining
 from c5.training.ffcc import FfccConfig
 from c5.training.making import Making

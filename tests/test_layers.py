@@ -13,7 +13,7 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"color", "parallel", "plugins"},
+    {"choices", "color", "parallel", "plugins"},
     {"colorimetry"},
     {"image"},
     {"fingerprints", "classical", "metrics"},
@@ -69,4 +69,9 @@ model.estimate(image, model.calibrate([image]))
 heavy = {"torch", "matplotlib", "scipy", "onnx"} & set(sys.modules)
 assert not heavy, heavy
 """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_loads_no_numpy() -> None:
+    code = "import sys, c5.cli.app; assert 'numpy' not in sys.modules, 'c5 --help must be quick'"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,6 +12,7 @@ import torch
 
 from c5 import Grid, ParameterError, angular_error
 from c5.ccc import locate
+from c5.choices import Recipe
 from c5.color import rgb_to_uv
 from c5.histograms import Histograms, histogram
 from c5.model import Model, load_model
@@ -19,10 +20,10 @@ from c5.training.ccc import Located, Locator
 from c5.training.config import (
     NetworkConfig,
     RealTraining,
-    Recipe,
     RollKind,
     VirtualTraining,
     configure,
+    make_config,
     paper_training,
     train_config_from_json,
 )
@@ -304,7 +305,7 @@ def test_configurations_survive_json_and_refuse_nonsense() -> None:
     for config in OPTIONS:
         assert NetworkConfig.from_json(config.to_json()) == config
     own = (paper_training(7), RealTraining(networks=TEAMS[2], shift_bins=2), VirtualTraining(networks=TEAMS[3]))
-    for training in (*(recipe.make() for recipe in Recipe), *own):
+    for training in (*(make_config(recipe) for recipe in Recipe), *own):
         assert train_config_from_json(training.to_json()) == training
     with pytest.raises(ParameterError, match="widths"):
         NetworkConfig(Grid(16), widths=(4, 4, 4, 4))

@@ -18,6 +18,7 @@ import pytest
 from laws import textured
 
 from c5 import LinearImage, ParameterError, PluginError, plugins
+from c5.choices import Selection
 from c5.classical import METHODS
 from c5.color import as_illuminant
 from c5.datasets import ImageFile, Sample, examine, read_samples
@@ -26,7 +27,6 @@ from c5.estimators import Estimator, find_estimator, list_estimators
 from c5.evaluation.methods import Rolls, Task
 from c5.evaluation.plugin import PluginMethod
 from c5.evaluation.protocols import Fold
-from c5.rolls import Selection
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "c5-example"
 

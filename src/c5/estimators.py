@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,11 @@ class Estimator:
     origin: str
     """The package that it comes from; `CLASSICAL` for those of this one."""
     function: Function
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            message = f"{self.name} of {self.origin} cannot be called"
+            raise PluginError(f"{message}; an estimator is a function of an image and a roll")
 
     @property
     def description(self) -> str:
@@ -63,7 +68,7 @@ def find_estimator(name: str) -> Estimator:
         return _classical(name)
     if ":" in name:
         with plugins.guard(name):
-            return _check(name, name.partition(":")[0], plugins.make(plugins.load(name)))
+            return Estimator(name, name.partition(":")[0], plugins.make(plugins.load(name)))
     found = plugins.find(plugins.ESTIMATORS, _taken())
     if name not in found:
         names = ", ".join([*METHODS, *found])
@@ -98,10 +103,4 @@ def _classical(name: str) -> Estimator:
 
 
 def _of_plugin(plugin: plugins.Plugin) -> Estimator:
-    return _check(plugin.name, plugin.package, plugin.make())
-
-
-def _check(name: str, origin: str, function: Any) -> Estimator:
-    if not callable(function):
-        raise PluginError(f"{name} of {origin} cannot be called; an estimator is a function of an image and a roll")
-    return Estimator(name, origin, function)
+    return Estimator(plugin.name, plugin.package, plugin.make())

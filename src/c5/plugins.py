@@ -77,8 +77,13 @@ def load(reference: str) -> Any:
     module, _, name = reference.partition(":")
     if not (module and name):
         raise PluginError(f"{reference!r} should read module:name, such as my_package.estimators:GrayWorld")
-    with guard(reference), _current_folder_searched():
-        return getattr(importlib.import_module(module), name)
+    folder = os.getcwd()
+    sys.path.append(folder)  # after everything else
+    try:
+        with guard(reference):
+            return getattr(importlib.import_module(module), name)
+    finally:
+        sys.path.remove(folder)
 
 
 def make(found: Any) -> Any:
@@ -97,17 +102,6 @@ def guard(what: str) -> Iterator[None]:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
         raise PluginError(f"{what} failed: {type(error).__name__}: {error} ({place})") from error
-
-
-@contextmanager
-def _current_folder_searched() -> Iterator[None]:
-    """Look for modules in the current folder too, after everything else."""
-    folder = os.getcwd()
-    sys.path.append(folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
 
 
 def _warn(message: str) -> None:

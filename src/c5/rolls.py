@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 import numpy as np
 from numpy.typing import NDArray
 
+from c5.choices import Selection
 from c5.color import Float64s
 from c5.errors import DataError, ParameterError
 
@@ -15,20 +14,6 @@ MOST_VIVID = 20
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]
-
-
-class Selection(Enum):
-    """Which of a camera's images make its roll."""
-
-    RANDOM = "random"
-    RECENT = "recent"
-    """Those taken last. Only a catalogue knows them."""
-    VIVID = "vivid"
-    """Of the images with the largest variation of chroma."""
-    DULL = "dull"
-    """Of those with the smallest."""
-    OTHER_CAMERA = "other-camera"
-    """Images of a camera that is not the query's."""
 
 
 def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator) -> Ints:

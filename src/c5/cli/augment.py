@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.console import complain, console, progress_bar
-from c5.cli.data import pack_samples
+from c5.cli.data import write_images
 from c5.cli.options import AugmentationName, Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free
 from c5.errors import ParameterError
 
@@ -46,10 +46,10 @@ def augment(
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
     from c5.colorimetry.matrices import read_matrices
-    from c5.datasets import read_samples
+    from c5.datasets import read_samples, write_pack
     from c5.datasets.facts import full_name, match_name
 
-    kinds = {each.value: each for each in Augmentation}
+    kinds = {kind.value: kind for kind in Augmentation}
     if augmentation not in kinds:
         raise ParameterError(f"no augmentation is called {augmentation!r}; there are {', '.join(kinds)}")
     check_free(out, overwrite)
@@ -86,13 +86,13 @@ def augment(
                     shown.append(image)
                 yield image
 
-    report = pack_samples(images, out, track, overwrite)
+    report = write_images(out, lambda: write_pack(images, out, track, overwrite))
     if plots is not None:
         barred = {full_name(name) for name in exclude or ()}
         real = [sample for sample in targets if full_name(sample.camera) not in barred]
-        console.print(plot_lights(plots / "illuminants.png", shown, real), markup=False)
+        console.print(plot_lights(plots / "illuminants.png", shown, real))
         title = f"Made by the augmentation {augmentation}"
-        console.print(show_images(plots / "pictures.png", shown, samples, title), markup=False)
+        console.print(show_images(plots / "pictures.png", shown, samples, title))
     for problem in report.skipped:
         complain(f"left out: {problem.message}")
     if report.skipped:

@@ -12,24 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from c5.cli.console import console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, White
-from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.photos.balancing import Balance, Fallback
-from c5.photos.catalog.drawing import SELECTIONS
-from c5.photos.files import Failure
+from c5.choices import SELECTIONS, Fallback, Selection
+from c5.cli.console import complain, console, errors, print_table, progress_bar
+from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
+from c5.errors import C5Error, ParameterError, ReadError
 from c5.photos.outputs import Output, list_outputs, load_output
-from c5.rolls import Selection
 
 if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
     from c5.photos.catalog import Catalog
+    from c5.photos.files import Failure
     from c5.photos.rolls import Roll
 
 PAGE = 60
 """So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
+
+SELECTION_NAMES = [selection.value for selection in SELECTIONS]
 
 TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
 
@@ -37,23 +36,27 @@ TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command a flag for each kind of output, in the place of its `**kinds`."""
     signature = inspect.signature(command, eval_str=True)
-    listed = list(signature.parameters.values())
+    files, out, *others = (
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in signature.parameters.values()
+        if parameter.name != "kinds"
+    )
     flags = []
     for name, text in list_outputs().items():
         parameter = name.replace("-", "_")
         if parameter.isidentifier() and parameter not in signature.parameters:
             kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
             flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
-    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in listed if each.name != "kinds"]
-    command.__signature__ = signature.replace(parameters=[*named[:2], *flags, *named[2:]])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in (*named, *flags)}
+    parameters = [files, out, *flags, *others]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def _parse_selection(value: str | Selection) -> Selection:
-    if value not in (allowed := {each.value: each for each in SELECTIONS} | {each: each for each in SELECTIONS}):
-        raise typer.BadParameter(f"choose {', '.join(each.value for each in SELECTIONS)}")
-    return allowed[value]
+def _check_selection(value: str) -> str:
+    if value not in SELECTION_NAMES:
+        raise typer.BadParameter(f"choose {', '.join(SELECTION_NAMES)}")
+    return value
 
 
 @with_outputs
@@ -75,20 +78,19 @@ def balance(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line: balance.jsonl, or printed.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table: balance.csv, or printed.")] = False,
-    catalog: Annotated[Path | None, typer.Option(help="The catalogue to take rolls from; default: your own.")] = None,
-    camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
+    catalog: CatalogFile = None,
+    camera: CameraName = None,
     selection: Annotated[
-        Selection,
+        str,
         typer.Option(
             help="Which of a camera's photographs make its roll.",
-            parser=_parse_selection,
-            metavar="|".join(each.value for each in SELECTIONS),
-            show_default=Selection.VIVID.value,
+            callback=_check_selection,
+            metavar="|".join(SELECTION_NAMES),
         ),
-    ] = Selection.VIVID,
+    ] = Selection.VIVID.value,
     roll_size: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
-    profile: Annotated[Path | None, typer.Option(help="A profile made by `c5 calibrate`, for all files.")] = None,
-    model: Annotated[str | None, typer.Option(help="A .c5 file, or the name of a bundled model.")] = None,
+    profile: ProfileFile = None,
+    model: ModelName = None,
     smooth: Annotated[
         bool,
         typer.Option(
@@ -126,7 +128,7 @@ def balance(
         raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
     tables = [name for name, asked in (("json", as_json), ("csv", as_csv)) if asked]
     run = _Run(paths, outputs, tables, out, sheet=sheet, overwrite=overwrite)
-    run.failures += unreadable
+    run.failures += [failure.message for failure in unreadable]
     try:
         with ExitStack() as stack:
             settings = balancing.Settings(
@@ -134,7 +136,7 @@ def balance(
                 None if profile is None else Profile.load(profile),
                 _open_catalog(catalog, stack),
                 camera,
-                selection,
+                Selection(selection),
                 roll_size,
                 smooth,
                 fallback,
@@ -149,11 +151,11 @@ def balance(
         run.finish()
     except KeyboardInterrupt:
         how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
-        errors.print(f"c5: stopped; what is written stays, and {how}", markup=False)
+        complain(f"stopped; what is written stays, and {how}")
         raise typer.Exit(130) from None
     finally:
         for failure in run.failures:
-            errors.print(f"c5: {failure.message}", markup=False)
+            complain(failure)
     run.print_summary()
     if run.failures:
         raise typer.Exit(1)
@@ -181,69 +183,70 @@ class _Run:
         sheet: bool,
         overwrite: bool,
     ) -> None:
-        from c5.photos.outputs import check_places, plan_outputs
+        from c5.photos.writing import check_places, plan_outputs
 
         self.outputs = outputs
         self.overwrite = overwrite
-        self.plan = plan_outputs(paths, outputs, out)
-        self.failures = [Failure(path, f"{message}: --out DIR") for path, message in self.plan.refused]
+        self.places, refused = plan_outputs(paths, outputs, out)
+        self.failures = [failure.message for failure in refused]
         pages = range(1, -(-len(paths) // PAGE) + 1)
         names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if sheet else []
         self.sheets = [(out or Path()) / name for name in names]
         self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
-        try:
-            check_places(for_set, paths)
-        except WriteError as error:
-            raise WriteError(f"{error}: --out DIR") from None
-        places = [*self.plan.places.values(), *for_set]
+        check_places(for_set, paths)
+        places = [*self.places.values(), *for_set]
         self.there = set() if overwrite else {place for place in places if os.path.lexists(place)}
         """What exists already and stays."""
         is_printed = (not outputs and not for_set) or None in self.tables.values()
-        everything = is_printed or not self.there.issuperset(for_set)
-        self.due = paths if everything else self._unfinished(paths)
+        self.due = paths
         """The photographs of which something is to be written or printed."""
+        if not is_printed and self.there.issuperset(for_set):
+            unfinished = {path for (path, _), place in self.places.items() if place not in self.there}
+            unfinished |= {failure.path for failure in refused}
+            self.due = [path for path in paths if path in unfinished]
         self.rolls: set[Roll] = set()
         self.rows: list[dict[str, Any]] = []
         self.page: list[Balance] = []
         self.written = 0
 
-    def _unfinished(self, paths: list[Path]) -> list[Path]:
-        refused = {failure.path for failure in self.plan.refused}
-        left = {path for (path, _), place in self.plan.places.items() if place not in self.there}
-        return [path for path in paths if path in refused or path in left]
+    def write(self, result: Balance | Failure) -> list[Path | str]:
+        """Write the files of one photograph; where they are, or what is wrong with them."""
+        from c5.photos.files import Failure
+        from c5.photos.writing import write_output
 
-    def write(self, result: Balance | Failure) -> list[Path | Failure]:
-        """Write the files of one photograph; what they are, or what is wrong with them."""
-        from c5.photos.outputs import write_output
-
-        done: list[Path | Failure] = []
+        done: list[Path | str] = []
         for name, output in self.outputs.items():
-            place = self.plan.places.get((result.path, name))
+            place = self.places.get((result.path, name))
             if place is None or place in self.there or isinstance(result, Failure):
                 continue
             try:
                 done.append(write_output(result, output, place, overwrite=self.overwrite))
             except C5Error as error:
-                done.append(Failure(result.path, f"{error} (--{name})"))
+                done.append(f"{error} (--{name})")
         return done
 
-    def take(self, result: Balance | Failure, made: list[Path | Failure], selection: Selection) -> None:
+    def take(self, result: Balance | Failure, made: list[Path | str], selection: str) -> None:
         """Print one result and what was written for it."""
+        from c5.photos.files import Failure
         from c5.photos.summary import describe
 
         if isinstance(result, Failure):
-            self.failures.append(result)
+            self.failures.append(result.message)
             return
         if result.roll not in self.rolls:
             self.rolls.add(result.roll)
-            self.failures += result.roll.failures
+            self.failures += [failure.message for failure in result.roll.failures]
             _print_roll(result.roll, selection)
-        self._count(made)
+        for item in made:
+            if isinstance(item, str):
+                self.failures.append(item)
+            else:
+                self._note_written(item)
         self.rows.append(describe(result))
         for name, place in self.tables.items():
             if place is None:
-                print(_encode(name, [self.rows[-1]], first=len(self.rows) == 1), end="", flush=True)
+                print(_encode(name, [self.rows[-1]], first=len(self.rows) == 1).decode(), end="", flush=True)
         if self.sheets:
             self.page.append(result)
             if len(self.page) == PAGE:
@@ -251,30 +254,27 @@ class _Run:
 
     def finish(self) -> None:
         """Write and print what is one for the whole set."""
-        from c5.io.files import write_file
-
         if not self.rows:
             return
         if None not in self.tables.values():
             _print_table(self.rows)
         if "xmp" in self.outputs and any(Path(row["file"]).suffix.lower() == ".dng" for row in self.rows):
-            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those", markup=False)
+            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those")
         if self.page:
             self._write_page()
         for name, place in self.tables.items():
-            if place is not None and place not in self.there:
-                content = _encode(name, self.rows).encode()
-                self._count([_try(partial(write_file, place, content), place)])
+            if place is not None:
+                self._write_for_set(place, partial(_encode, name, self.rows))
 
     def print_summary(self) -> None:
         uncertain = sum(row["uncertain"] for row in self.rows)
         counts = {"written": self.written, "already there": len(self.there), "uncertain": uncertain}
         counts["failed"] = len(self.failures)
         text = ", ".join(f"{count} {what}" for what, count in counts.items())
-        errors.print(f"{text}{'; --overwrite replaces what is there' if self.there else ''}", markup=False)
+        errors.print(f"{text}{'; --overwrite replaces what is there' if self.there else ''}")
 
     def _write_page(self) -> None:
-        from c5.photos.picture import write_picture
+        from c5.photos.picture import encode_picture
         from c5.photos.summary import draw_sheet
 
         number, page = (len(self.rows) - 1) // PAGE, self.page
@@ -282,55 +282,55 @@ class _Run:
         title = f"{len(page)} photographs"
         if len(self.sheets) > 1:
             title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
-        if self.sheets[number] not in self.there:
-            place = self.sheets[number]
-            self._count([_try(lambda: write_picture(place, draw_sheet(title, page)), place)])
+        place = self.sheets[number]
+        self._write_for_set(place, lambda: encode_picture(draw_sheet(title, page), place.name))
 
-    def _count(self, made: list[Path | Failure]) -> None:
-        for item in made:
-            if isinstance(item, Failure):
-                self.failures.append(item)
-            else:
-                self.written += 1
-                errors.print(item, markup=False)
+    def _write_for_set(self, place: Path, make: Callable[[], bytes]) -> None:
+        """Write a file of the whole set, unless it is there already."""
+        from c5.io.files import write_file
+
+        if place in self.there:
+            return
+        try:
+            self._note_written(write_file(place, make()))
+        except C5Error as error:
+            self.failures.append(str(error))
+
+    def _note_written(self, path: Path) -> None:
+        self.written += 1
+        errors.print(path)
 
 
-def _try(write: Callable[[], Path], place: Path) -> Path | Failure:
-    try:
-        return write()
-    except C5Error as error:
-        return Failure(place, str(error))
-
-
-def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> str:
+def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> bytes:
     from c5.photos.summary import to_csv
 
-    return to_csv(rows, heading=first) if table == "csv" else "".join(json.dumps(row) + "\n" for row in rows)
+    text = to_csv(rows, heading=first) if table == "csv" else "".join(json.dumps(row) + "\n" for row in rows)
+    return text.encode()
 
 
-def _print_roll(roll: Roll, selection: Selection) -> None:
+def _print_roll(roll: Roll, selection: str) -> None:
     from c5.photos.rolls import Origin
 
     what = {
         Origin.NOWHERE: "no roll, from the file alone",
-        Origin.CATALOG: f"roll of {roll.size} {selection.value} photographs",
+        Origin.CATALOG: f"roll of {roll.size} {selection} photographs",
         Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:
         used = f": {', '.join(path.name for path in roll.paths)}" if roll.paths else ""
         more = "; more would help: c5 catalog add DIR" if roll.size < 2 else ""
-        errors.print(f"{roll.camera or 'camera not told'}: {what}{used}{more}", markup=False)
+        errors.print(f"{roll.camera or 'camera not told'}: {what}{used}{more}")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = Table("file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own")
+    table = []
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
         cells += ["-" if row[key] is None else str(row[key]) for key in ("kelvin", "tint")]
         cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
-        table.add_row(*map(Text, cells))
-    print_table(table)
+        table.append(cells)
+    print_table(["file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own"], table)
     if any(row["uncertain"] for row in rows):
-        console.print("! the model is not sure: see --fallback", markup=False)
+        console.print("! the model is not sure: see --fallback")

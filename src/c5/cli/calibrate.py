@@ -9,17 +9,7 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import (
-    AssumeSrgb,
-    Black,
-    CameraName,
-    ModelName,
-    OutFile,
-    Overwrite,
-    White,
-    check_free,
-    read_roll,
-)
+from c5.cli.options import AssumeSrgb, Black, CameraName, ModelName, OutFile, Overwrite, White, check_free, read_roll
 
 
 def calibrate(
@@ -45,6 +35,4 @@ def calibrate(
     assert profile is not None  # a roll of a folder has one
     path = replace(profile, camera=camera or profile.camera).save(out)
     size = path.stat().st_size / 1000
-    console.print(
-        f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB", markup=False
-    )
+    console.print(f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB")

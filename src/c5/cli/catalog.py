@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from c5.cli.console import console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, White
+from c5.cli.console import complain, console, print_table, progress_bar
+from c5.cli.options import AsJson, AssumeSrgb, Black, CameraName, CatalogFile, Jobs, White
 from c5.errors import ReadError
-
-if TYPE_CHECKING:
-    from c5.photos.catalog import Added, CameraStatus
 
 app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
 
 SHOWN = 20
 """So many failures are listed; `c5 catalog status --failed` lists them all."""
 
-CatalogFile = Annotated[
-    Path | None, typer.Option("--catalog", help="The catalogue's file; default: one in your data folder.")
-]
-
 
 @app.command()
 def add(
     folders: Annotated[list[Path], typer.Argument(help="Folders of photographs; what is below them counts too.")],
     catalog: CatalogFile = None,
-    jobs: Annotated[int | None, typer.Option(help="Files read at a time; default: one a core, up to 4.", min=1)] = None,
-    camera: Annotated[str | None, typer.Option(help="The camera of files that do not tell theirs.")] = None,
+    jobs: Jobs = None,
+    camera: CameraName = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
@@ -61,19 +53,26 @@ def add(
             added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track, reading=reading)
             nameless = sum(row.images for row in opened.status() if row.camera is None)
     except KeyboardInterrupt:
-        errors.print("c5: stopped; what was read is kept, and the same command goes on from there", markup=False)
+        complain("stopped; what was read is kept, and the same command goes on from there")
         raise typer.Exit(130) from None
     counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
-    console.print(", ".join(f"{count} {name}" for name, count in counts.items()), markup=False)
+    console.print(", ".join(f"{count} {name}" for name, count in counts.items()))
     if nameless:
-        console.print(f"note: {nameless} do not tell their camera: name it with --camera to use them", markup=False)
-    _print_failures(added)
+        console.print(f"note: {nameless} do not tell their camera: name it with --camera to use them")
+    for folder, count in sorted(added.absent.items()):
+        complain(f"{folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget")
+    for failure in added.failed[:SHOWN]:
+        complain(failure.message)
+    if len(added.failed) > SHOWN:
+        complain(f"and {len(added.failed) - SHOWN} more: see c5 catalog status --failed")
+    if added.failed:
+        raise typer.Exit(1)
 
 
 @app.command()
 def status(
     catalog: CatalogFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a camera instead of a table.")] = False,
+    as_json: AsJson = False,
     failed: Annotated[bool, typer.Option("--failed", help="List the files that cannot be used, and why.")] = False,
 ) -> None:
     """Show how many photographs there are of each camera, and from when."""
@@ -87,11 +86,13 @@ def status(
         rows = opened.status()
     if as_json:
         for row in rows:
-            times = {"oldest": row.oldest, "newest": row.newest}
-            shown = {name: None if time is None else time.isoformat() for name, time in times.items()}
-            print(json.dumps({"camera": row.camera, "images": row.images, "failed": row.failed} | shown))
-    else:
-        _print_table(rows)
+            print(json.dumps(row._asdict(), default=datetime.isoformat))
+        return
+    table = []
+    for row in rows:
+        days = ("-" if time is None else f"{time:%Y-%m-%d}" for time in (row.oldest, row.newest))
+        table.append([row.camera or "(not told)", str(row.images), str(row.failed or "-"), *days])
+    print_table(["camera", "images", "failed", "oldest", "newest"], table)
 
 
 @app.command()
@@ -103,7 +104,7 @@ def forget(
     from c5.photos.catalog import Catalog
 
     with Catalog.open(_existing(catalog)) as opened:
-        console.print(f"{opened.forget(folder)} forgotten", markup=False)
+        console.print(f"{opened.forget(folder)} forgotten")
 
 
 def _existing(catalog: Path | None) -> Path:
@@ -113,24 +114,3 @@ def _existing(catalog: Path | None) -> Path:
     if not path.is_file():
         raise ReadError(f"{path}: no catalogue yet; make one with c5 catalog add DIR")
     return path
-
-
-def _print_failures(added: Added) -> None:
-    for folder, count in sorted(added.absent.items()):
-        errors.print(
-            f"c5: {folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget", markup=False
-        )
-    for failure in added.failed[:SHOWN]:
-        errors.print(f"c5: {failure.message}", markup=False)
-    if len(added.failed) > SHOWN:
-        errors.print(f"c5: and {len(added.failed) - SHOWN} more: see c5 catalog status --failed", markup=False)
-    if added.failed:
-        raise typer.Exit(1)
-
-
-def _print_table(rows: list[CameraStatus]) -> None:
-    table = Table("camera", "images", "failed", "oldest", "newest")
-    for row in rows:
-        days = ("-" if time is None else f"{time:%Y-%m-%d}" for time in (row.oldest, row.newest))
-        table.add_row(*map(Text, (row.camera or "(not told)", str(row.images), str(row.failed or "-"), *days)))
-    print_table(table)

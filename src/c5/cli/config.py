@@ -60,10 +60,10 @@ def _convert(path: Path, command: Any, option: Any, key: str, value: Any) -> Any
             raise ParameterError(f"{path}: {key} must be true or false, not {value!r}")
         return value
     values = value if isinstance(value, list) else [value]
-    if isinstance(value, list) != bool(option.multiple) or any(isinstance(each, bool | dict | list) for each in values):
+    if isinstance(value, list) != bool(option.multiple) or any(isinstance(item, bool | dict | list) for item in values):
         wanted = "a list of values" if option.multiple else "one value"
         raise ParameterError(f"{path}: {key} must be {wanted}, not {value!r}")
-    texts = [os.path.expanduser(each) if isinstance(each, str) else str(each) for each in values]
+    texts = [os.path.expanduser(item) if isinstance(item, str) else str(item) for item in values]
     try:
         command.make_context(key, [part for text in texts for part in (option.opts[0], text)])
     except typer.BadParameter as error:

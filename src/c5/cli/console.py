@@ -8,22 +8,15 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from c5.cli.environment import threads_unlimited
 from c5.errors import ParameterError
 
-errors = Console(stderr=True, soft_wrap=True, highlight=False)
-console = Console(soft_wrap=True, highlight=False)
+errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+console = Console(soft_wrap=True, highlight=False, markup=False)
 
 Item = TypeVar("Item")
 
@@ -32,6 +25,8 @@ FLAGS = {
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
+    "write to another folder": "write to another folder: --out DIR",
+    "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",
     "prepare it for this recipe too": "prepare it again with c5 data prepare --for RECIPE",
     "more problems)": "more problems: see c5 data check)",
@@ -44,23 +39,15 @@ def complain(problem: object) -> None:
     message = str(problem)
     for python, flag in FLAGS.items():
         message = message.replace(python, flag)
-    printable = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
-    errors.print(f"c5: {printable}", markup=False)
+    printable = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in message)
+    errors.print(f"c5: {printable}")
 
 
-def progress_bar() -> Progress:
+def progress_bar(*, transient: bool = True) -> Progress:
     """On standard error, with the time taken and the time left; nothing where that is no terminal."""
-    return Progress(*progress_columns(), console=errors, transient=True, disable=not errors.is_terminal)
-
-
-def progress_columns() -> tuple[ProgressColumn, ...]:
-    return (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), *times)
+    return Progress(*columns, console=errors, transient=transient, disable=not errors.is_terminal)
 
 
 def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
@@ -72,8 +59,11 @@ def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
         yield from progress.track(items, description=what)
 
 
-def print_table(table: Table) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """As wide as the terminal; elsewhere wide enough that nothing is cut."""
+    table = Table(*headings)
+    for row in rows:
+        table.add_row(*map(Text, row))
     Console(width=None if console.is_terminal else 200, highlight=False).print(table)
 
 

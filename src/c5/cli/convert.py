@@ -28,4 +28,4 @@ def convert(
     check_free(out, overwrite)
     network = read_published(file, bins)
     made = export_model(network, out, name=file.stem, training={"weights": file.name, "from": "the paper's authors"})
-    console.print(f"{out}: {made.n_images} inputs, {made.grid.bins} bins, identity {made.identity}", markup=False)
+    console.print(f"{out}: {made.n_images} inputs, {made.grid.bins} bins, identity {made.identity}")

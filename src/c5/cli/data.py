@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import Datasets, LayoutName, OutFile, Overwrite, check_free
@@ -35,7 +33,7 @@ def check(
 
     kind = find_layout(data, layout)
     found = examine(data, kind.NAME)
-    console.print(f"{data}: {len(found.samples)} images in the layout {kind.NAME}: {kind.DESCRIPTION}", markup=False)
+    console.print(f"{data}: {len(found.samples)} images in the layout {kind.NAME}: {kind.DESCRIPTION}")
     groups = group_samples(found.samples)
     problems = found.problems + find_duplicates(found.samples)
     if not quick:
@@ -43,12 +41,12 @@ def check(
     if groups:
         _print_table(groups)
     for note in make_notes(groups):
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
     if problems:
         _print_problems(problems)
         raise typer.Exit(1)
     unread = " The images themselves were not read." if quick else ""
-    console.print(f"No problems.{unread}", markup=False)
+    console.print(f"No problems.{unread}")
 
 
 @app.command()
@@ -63,21 +61,16 @@ def pack(
     Stopped or killed, the same command goes on where it was. Images that cannot be used are named and left out, and
     make the exit code 1.
     """
-    from c5.datasets import examine
+    from c5.datasets import write_pack
 
     check_free(out, overwrite)
-    found = [examine(path, layout) for path in data]
-    samples = [sample for one in found for sample in one.samples]
-    problems = [problem for one in found for problem in one.problems]
-    if not samples:
-        _print_problems(problems)
-        raise typer.Exit(1)
+    samples, problems = _examine(data, layout)
 
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "packing")
 
-    report = pack_samples(samples, out, track, overwrite)
-    _end(problems + report.skipped)
+    report = write_images(out, lambda: write_pack(samples, out, track, overwrite))
+    _name_left_out(problems + report.skipped)
 
 
 @app.command()
@@ -98,42 +91,40 @@ def prepare(
     killed, the same command goes on where it was. Images that cannot be used are named and left out, and make the exit
     code 1.
     """
-    from c5.datasets import examine
     from c5.datasets.prepared import write_prepared
     from c5.training.data import features_for
 
     check_free(out, overwrite)
     features = features_for(purpose or ["bundled"])
-    found = [examine(path, layout) for path in data]
-    samples = [sample for one in found for sample in one.samples]
-    problems = [problem for one in found for problem in one.problems]
-    if not samples:
-        _print_problems(problems)
-        raise typer.Exit(1)
+    samples, problems = _examine(data, layout)
 
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "preparing")
 
-    report = _write(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
-    _end(problems + report.skipped)
+    report = write_images(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
+    _name_left_out(problems + report.skipped)
 
 
-def _end(problems: list[Problem]) -> None:
+def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[Problem]]:
+    """What datasets hold, and what is wrong with them; the end where they hold nothing."""
+    from c5.datasets import examine
+
+    found = [examine(path, layout) for path in data]
+    problems = [problem for dataset in found for problem in dataset.problems]
+    samples = [sample for dataset in found for sample in dataset.samples]
+    if not samples:
+        _print_problems(problems)
+        raise typer.Exit(1)
+    return samples, problems
+
+
+def _name_left_out(problems: list[Problem]) -> None:
     if problems:
         _print_problems(problems, "left out: ")
         raise typer.Exit(1)
 
 
-def pack_samples(
-    samples: Iterable[Sample], out: Path, track: Callable[[Iterable[Sample]], Iterable[Sample]], overwrite: bool
-) -> Report:
-    """Write a pack and say what it came to."""
-    from c5.datasets import write_pack
-
-    return _write(out, lambda: write_pack(samples, out, track, overwrite))
-
-
-def _write(out: Path, write: Callable[[], Report]) -> Report:
+def write_images(out: Path, write: Callable[[], Report]) -> Report:
     """Write a file of images and say what it came to; stopped, say how to go on."""
     try:
         report = write()
@@ -141,14 +132,12 @@ def _write(out: Path, write: Callable[[], Report]) -> Report:
         complain(f"stopped; the same command goes on from {out}.part")
         raise typer.Exit(130) from None
     size = out.stat().st_size
-    console.print(
-        f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each", markup=False
-    )
+    console.print(f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each")
     return report
 
 
 def _print_table(groups: list[Group]) -> None:
-    table = Table("dataset", "camera", "images", "sizes", "folds", "scenes", "with ccm")
+    rows = []
     for group in groups:
         sizes = sorted(set(group.sizes.values()))
         shown = ", ".join(f"{width}x{height}" for width, height in sizes[:3]) + (" ..." if len(sizes) > 3 else "")
@@ -156,9 +145,8 @@ def _print_table(groups: list[Group]) -> None:
         scenes = {sample.scene for sample in group.samples} - {None}
         matrices = sum(sample.ccm is not None for sample in group.samples)
         counts = (str(count) if count else "-" for count in (len(folds), len(scenes), matrices))
-        row = (group.dataset, group.camera, str(len(group.samples)), shown or "-", *counts)
-        table.add_row(*map(Text, row))
-    print_table(table)
+        rows.append([group.dataset, group.camera, str(len(group.samples)), shown or "-", *counts])
+    print_table(["dataset", "camera", "images", "sizes", "folds", "scenes", "with ccm"], rows)
 
 
 def _print_problems(problems: list[Problem], what: str = "") -> None:

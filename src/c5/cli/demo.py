@@ -47,7 +47,7 @@ def demo(
         estimator = find_estimator(method)
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)
-    console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...", markup=False)
+    console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...")
     rendered = write_roll(roll, camera, count, rng)
     with Catalog.open(out / "catalog.db") as catalog:
         catalog.add([roll])
@@ -65,8 +65,8 @@ def demo(
     by = method or "the bundled model"
     title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
     write_picture(sheet, make_sheet(title, ["as shot", "balanced"], frames))
-    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {count} photographs", markup=False)
-    console.print(f"DNG files             {roll}", markup=False)
-    console.print(f"Their catalogue       {out / 'catalog.db'}", markup=False)
-    console.print(f"True illuminants      {roll / MANIFEST}", markup=False)
-    console.print(f"The roll, balanced    {sheet}", markup=False)
+    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {count} photographs")
+    console.print(f"DNG files             {roll}")
+    console.print(f"Their catalogue       {out / 'catalog.db'}")
+    console.print(f"True illuminants      {roll / MANIFEST}")
+    console.print(f"The roll, balanced    {sheet}")

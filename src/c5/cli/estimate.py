@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from c5.cli.console import complain, print_table, show_progress
 from c5.cli.options import (
@@ -32,6 +30,9 @@ if TYPE_CHECKING:
     from c5.ccc import Estimate
     from c5.image import LinearImage
     from c5.photos.photo import Reading
+
+
+HEADINGS = ("file", "illuminant r g b", "gains r g b", "uncertainty")
 
 
 def estimate(
@@ -72,7 +73,8 @@ def estimate(
         else:
             rows.append(_as_row(path, found))
     if rows:
-        _print_table(rows)
+        shown = 4 if any(row[-1] for row in rows) else 3  # only models know how sure they are
+        print_table(HEADINGS[:shown], (row[:shown] for row in rows))
     for failure in failures:
         complain(failure)
     if failures:
@@ -129,12 +131,3 @@ def _as_row(path: Path, found: Estimate) -> list[str]:
     spread = "" if found.uncertainty is None else f"{found.uncertainty:.2f}°"
     numbers = (" ".join(f"{value:.4f}" for value in values) for values in (found.illuminant, found.gains))
     return [str(path), *numbers, spread]
-
-
-def _print_table(rows: list[list[str]]) -> None:
-    headings = ["file", "illuminant r g b", "gains r g b", "uncertainty"]
-    shown = len(headings) if any(row[-1] for row in rows) else len(headings) - 1  # only models know how sure they are
-    table = Table(*headings[:shown])
-    for row in rows:
-        table.add_row(*map(Text, row[:shown]))
-    print_table(table)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from c5.choices import Format, Selection
 from c5.cli.console import console, errors, show_progress, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Datasets, Epochs, MatricesFile, Plots
 from c5.errors import ParameterError
-from c5.evaluation.report import Format
-from c5.rolls import Selection
 
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method
@@ -79,11 +78,11 @@ def evaluate(
             matrices=str(matrices) if matrices else None,
         )
 
-    methods = [each for text in method for each in find(text)]
-    for each in methods:
-        if isinstance(each, Trained) and not each.model.file.training.get("cameras"):
-            note = f"note: {each.name} does not say which cameras it was trained on; on those its errors prove nothing"
-            errors.print(note, markup=False)
+    methods = [found for text in method for found in find(text)]
+    for found in methods:
+        if isinstance(found, Trained) and not found.model.file.training.get("cameras"):
+            note = f"note: {found.name} does not say which cameras it was trained on; on those its errors prove nothing"
+            errors.print(note)
     samples = read_samples(data)
     if only:
         known = {name for sample in samples for name in (sample.dataset, sample.camera)}
@@ -91,32 +90,33 @@ def evaluate(
             if name not in known:
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+    typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
-        results = run(chosen, samples, methods, out, report=_report, track=_track, command=_command(), jobs=jobs)
+        results = run(chosen, samples, methods, out, report=_report, track=_track, command=typed, jobs=jobs)
     except KeyboardInterrupt:
-        errors.print("stopped; the same command goes on from here", markup=False)
+        errors.print("stopped; the same command goes on from here")
         raise
     given = sum(sample.made for sample in samples)
     for fold in results.folds if given else []:
-        errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on", markup=False)
+        errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on")
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
-    console.print(format_results(results, Format.MARKDOWN), markup=False)
+    console.print(format_results(results, Format.MARKDOWN))
     written = [] if plots is None else write_plots(results, plots)
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
-        errors.print(path, markup=False)
+        errors.print(path)
 
 
 def _report(done: Done) -> None:
     means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
     state = " (kept)" if done.kept else ""
-    errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}", markup=False)
+    errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}")
 
 
 def _track(items: Sequence[Any], what: str) -> Iterable[Any]:
     """A bar on a terminal; elsewhere a line, so that a log shows what is going on."""
     if not errors.is_terminal and len(items) > 100:
-        errors.print(f"{what} ...", markup=False)
+        errors.print(f"{what} ...")
     return show_progress(items, what)
 
 
@@ -130,8 +130,3 @@ def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
     if name not in PROTOCOLS:
         raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, 'split'])}")
     return PROTOCOLS[name]
-
-
-def _command() -> str:
-    """What was typed, with the program by its name."""
-    return " ".join(["c5", *map(shlex.quote, sys.argv[1:])])

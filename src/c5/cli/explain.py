@@ -8,17 +8,7 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import (
-    AssumeSrgb,
-    Black,
-    ModelName,
-    OutFile,
-    Overwrite,
-    RollFolder,
-    White,
-    check_free,
-    read_roll,
-)
+from c5.cli.options import AssumeSrgb, Black, ModelName, OutFile, Overwrite, RollFolder, White, check_free, read_roll
 
 
 def explain(
@@ -46,4 +36,4 @@ def explain(
     reading = Reading(black, white, assume_srgb)
     image = reading.read(file).image
     known = Roll() if roll is None else read_roll(roll, loaded, reading, thumbnails=True)
-    console.print(write_picture(out, draw_explanation(loaded, image, known)), markup=False)
+    console.print(write_picture(out, draw_explanation(loaded, image, known)))

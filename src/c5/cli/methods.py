@@ -12,6 +12,6 @@ def methods() -> None:
 
     for estimator in list_estimators():
         origin = f" ({estimator.origin})" if estimator.takes_roll else ""
-        console.print(f"{estimator.name:28}{estimator.description}{origin}", markup=False)
+        console.print(f"{estimator.name:28}{estimator.description}{origin}")
     for name in model_names():
-        console.print(f"{name:28}A bundled model.", markup=False)
+        console.print(f"{name:28}A bundled model.")

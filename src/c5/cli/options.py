@@ -37,6 +37,9 @@ MatricesFile = Annotated[Path | None, typer.Option("--matrices", help="A CSV fil
 ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
 ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
 RollFolder = Annotated[Path | None, typer.Option("--roll", help="A folder of photographs of the same camera.")]
+CatalogFile = Annotated[
+    Path | None, typer.Option("--catalog", help="The catalogue's file; default: one in your data folder.")
+]
 CameraName = Annotated[str | None, typer.Option("--camera", help="The camera of files that do not name theirs.")]
 MethodName = Annotated[
     str | None,

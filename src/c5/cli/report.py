@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from c5.choices import Format
 from c5.cli.console import console
 from c5.cli.options import Overwrite, Plots, check_free
-from c5.evaluation.report import Format
 
 
 def report(
@@ -33,8 +33,8 @@ def report(
     if out is None:
         print(text, end="")
     else:
-        console.print(write_file(out, text.encode()), markup=False)
+        console.print(write_file(out, text.encode()))
     if plots is not None:
         for path in sorted(folder.glob("*.json")):
             for written in write_plots(Results.load(path), plots, f"{path.stem}-"):
-                console.print(written, markup=False)
+                console.print(written)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress, TaskID
+from rich.progress import TaskID
 
-from c5.cli.console import errors, progress_columns, start_torch
+from c5.choices import Recipe
+from c5.cli.console import errors, progress_bar, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Overwrite
 from c5.errors import ParameterError
-from c5.training.config import Recipe
 
 if TYPE_CHECKING:
     from c5.metrics import Statistics
@@ -49,7 +49,7 @@ def train(
     Needs the train extra. Uses a GPU where there is one.
     """
     start_torch()
-    from c5.training.config import read_config
+    from c5.training.config import make_config, read_config
     from c5.training.making import find_making
     from c5.training.run import Plan
 
@@ -63,7 +63,7 @@ def train(
         raise ParameterError("give the data and --out RUN, or --resume RUN")
     if recipe is not None and config is not None:
         raise ParameterError("--config says which recipe it changes: leave --recipe out")
-    training = (recipe or Recipe.BUNDLED).make() if config is None else read_config(config)
+    training = make_config(recipe or Recipe.BUNDLED) if config is None else read_config(config)
     training = replace(
         training,
         seed=training.seed if seed is None else seed,
@@ -80,10 +80,7 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = F
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
 
-    def say(line: str) -> None:
-        errors.print(line, markup=False)
-
-    with Progress(*progress_columns(), console=errors, disable=not errors.is_terminal) as progress:
+    with progress_bar(transient=False) as progress:
 
         def track(items: Sequence[Any], what: str) -> Iterable[Any]:
             return progress.track(items, description=what)
@@ -99,20 +96,20 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = F
             progress.update(tasks[0], completed=epoch.number, description=f"training: {text}")
             if not errors.is_terminal and (epoch.number == total or 10 * epoch.number // total > shown[0]):
                 shown[0] = 10 * epoch.number // total
-                say(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
+                errors.print(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
             if done.validation is not None:
-                say(f"epoch {epoch.number}: {_describe(done.validation)}")
+                errors.print(f"epoch {epoch.number}: {_describe(done.validation)}")
 
         shown = [-1]  # tenths of the run that a log has a line for
         try:
             run_training(
-                folder, plan, overwrite=overwrite, tensorboard=tensorboard, report=report, track=track, say=say
+                folder, plan, overwrite=overwrite, tensorboard=tensorboard, report=report, track=track, say=errors.print
             )
         except KeyboardInterrupt:
             progress.stop()
-            say(f"stopped; go on with: c5 train --resume {folder}")
+            errors.print(f"stopped; go on with: c5 train --resume {folder}")
             raise
-    say(f"model written: {folder / 'model.c5'}")
+    errors.print(f"model written: {folder / 'model.c5'}")
 
 
 def _describe(found: Statistics) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.datasets.facts import all_names
@@ -23,7 +24,7 @@ from c5.errors import ParameterError
 from c5.evaluation.protocols import Fold
 from c5.histograms import Histograms
 from c5.model import Model, Profile
-from c5.rolls import Selection, select_rolls
+from c5.rolls import select_rolls
 
 REPEATS = 10
 """How often additional images are drawn anew, as in the paper."""

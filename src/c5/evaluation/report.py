@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from enum import Enum
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c5.choices import Format
 from c5.errors import DataError
 from c5.evaluation.results import Results, Row
 from c5.metrics import Statistics
@@ -26,12 +26,6 @@ GEOMETRIC = frozenset({("camera-specific", "NUS")})
 
 SIZES = {"Gehler-Shi": 568, "NUS": 1736, "Cube+": 1707, "Cube+ challenge": 363, "INTEL-TAU": 7022}
 """Images of the whole datasets."""
-
-
-class Format(Enum):
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    CSV = "csv"
 
 
 class Line(NamedTuple):

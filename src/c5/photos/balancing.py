@@ -10,18 +10,16 @@ for result in balance(paths, Settings(catalog=catalog)):
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
+from c5.choices import Fallback, Selection
 from c5.color import Float64s
 from c5.errors import C5Error, ParameterError
-from c5.histograms import Histograms
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
 from c5.parallel import MOST_JOBS, in_parallel
@@ -30,21 +28,11 @@ from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
 from c5.photos.smoothing import Moment, smooth_in_turn
-from c5.rolls import MOST_VIVID, Selection
+from c5.rolls import MOST_VIVID
 
 UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
-
-
-class Fallback(Enum):
-    """What is used instead of an uncertain estimate."""
-
-    CAMERA = "camera"
-    """The camera's own white balance, where the file has one."""
-    GRAY_WORLD = "gray-world"
-    NONE = "none"
-    """The estimate all the same."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +102,10 @@ def balance(
     """
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
-    return _balance(files, settings, files if wanted is None else wanted)
-
-
-def _balance(
-    paths: list[Path], settings: Settings, wanted: Collection[Path]
-) -> Generator[Balance | Failure, None, None]:
-    asked = set(wanted)
+    asked = set(files if wanted is None else wanted)
     with closing(_Loader(settings)) as loader:
-        rolls = _Rolls(paths, settings, loader)
-        needed = paths if settings.smooth else [path for path in paths if path in asked]
+        rolls = _Rolls(files, settings, loader)
+        needed = files if settings.smooth else [path for path in files if path in asked]
         results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
         for result in smooth_in_turn(results, rolls.moments) if settings.smooth else results:
             if result.path in asked:
@@ -149,7 +131,7 @@ def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Bala
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
-    return Balance(photo.without_histograms(), found.illuminant, found.uncertainty, "model", roll)
+    return Balance(replace(photo, histograms=None), found.illuminant, found.uncertainty, "model", roll)
 
 
 class _Loader:
@@ -164,20 +146,13 @@ class _Loader:
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def take_all(self, paths: Iterable[Path]) -> Iterator[Photo | Failure]:
+    def take_all(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
         """Each photograph in turn, let go when the next one is asked for. A few are read ahead."""
-        ahead: deque[Path] = deque()
-        for path in paths:
-            self._start(path)
-            ahead.append(path)
-            if len(ahead) > 2 * self._jobs:
-                yield from self._take(ahead.popleft())
-        while ahead:
-            yield from self._take(ahead.popleft())
-
-    def _take(self, path: Path) -> Iterator[Photo | Failure]:
-        yield self._started[path].result()
-        del self._started[path]  # only now: the photograph may have been looked at for its own roll
+        for index, path in enumerate(paths):
+            for soon in paths[index : index + 2 * self._jobs + 1]:
+                self._start(soon)
+            yield self._started[path].result()
+            del self._started[path]  # only now: the photograph may have been looked at for its own roll
 
     def look_at(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
         """Some photographs before their turn. They are kept until it comes."""
@@ -187,26 +162,23 @@ class _Loader:
             yield self._started[path].result()
 
     def _start(self, path: Path) -> None:
-        if path in self._started:
-            return
-        settings, grid = self._settings, self._settings.model.grid
-        held = None if settings.catalog is None else settings.catalog.find(path, grid, settings.reading)
-        if held is None or settings.thumbnails:
-            counted = None if held is None else held.histograms
-            self._started[path] = self._pool.submit(self._read, path, counted)
-        else:
-            self._started[path] = Future()
-            self._started[path].set_result(self._name_camera(held))
+        if path not in self._started:
+            settings = self._settings
+            catalog = settings.catalog
+            held = None if catalog is None else catalog.find(path, settings.model.grid, settings.reading)
+            self._started[path] = self._pool.submit(self._read, path, held)
 
-    def _read(self, path: Path, counted: Histograms | None) -> Photo | Failure:
+    def _read(self, path: Path, held: Photo | None) -> Photo | Failure:
         settings = self._settings
-        read = read_photo(
-            path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
-        )
-        return read if isinstance(read, Failure) else self._name_camera(read)
-
-    def _name_camera(self, photo: Photo) -> Photo:
-        return replace(photo, camera=photo.camera or self._settings.camera)
+        photo: Photo | Failure
+        if held is not None and not settings.thumbnails:
+            photo = held
+        else:
+            counted = None if held is None else held.histograms
+            photo = read_photo(
+                path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
+            )
+        return photo if isinstance(photo, Failure) else replace(photo, camera=photo.camera or settings.camera)
 
 
 class _Rolls:

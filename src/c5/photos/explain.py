@@ -17,12 +17,13 @@ from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, r
 from c5.photos.rolls import Roll
 
 if TYPE_CHECKING:
-    from PIL import Image, ImageDraw
+    from PIL import Image
 
 PANEL = 256  # pixels of a map's side
 PICTURE = 384  # width of a picture
 LABEL = 40  # height of the text over a panel
 SPACE = 20
+MAPS = LABEL + PANEL + SPACE  # height of a row of maps
 THUMBNAIL = 120
 
 POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
@@ -49,7 +50,9 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
     ]
     powers = [POWERS.get(power, f"brightness to the power {power}") for power in grid.powers]
     seen = _show_histograms("N", histograms.seen, grid, [*powers, ""])
-    emitted = [(f"Filter F{i}", "" if i else "blue -, red +", _signed(one, grid)) for i, one in enumerate(filters)]
+    emitted = [
+        (f"Filter F{i}", "" if i else "blue -, red +", _signed(weights, grid)) for i, weights in enumerate(filters)
+    ]
     emitted.append(("Bias B", "which lights are likely", _mark(_signed(bias - np.median(bias), grid), spot)))
     if gain is not None:
         emitted.append(("Gain G", "", _signed(gain, grid)))
@@ -62,27 +65,26 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
 
     widths = [sum(p.width + SPACE for _, _, p in row) - SPACE for row in (top, *rows)]
     width = 2 * MARGIN + max(*widths, len(thumbnails) * (THUMBNAIL + 8) - 8)
-    roll_top = MARGIN + 44 + LABEL + PANEL + SPACE
+    roll_top = MARGIN + 44 + MAPS
     maps_top = roll_top + (LABEL + 80 if thumbnails else 0)
-    sheet = Image.new("RGB", (width, maps_top + len(rows) * (LABEL + PANEL + SPACE) + 14 + MARGIN), PAPER)
+    sheet = Image.new("RGB", (width, maps_top + len(rows) * MAPS + 14 + MARGIN), PAPER)
     draw = ImageDraw.Draw(sheet)
     source = f" of {Path(image.source).name}" if image.source else ""
     title = f'How the model "{model.name}" found the light{source}'
     draw.text((MARGIN, MARGIN - 6), title[:120], INK, ImageFont.load_default(21))
-    x = MARGIN
-    for title, note, picture in top:
-        _place(sheet, draw, x, MARGIN + 44, title, note, picture)
-        x += picture.width + SPACE
+    for y, row in ((MARGIN + 44, top), *((maps_top + i * MAPS, maps) for i, maps in enumerate(rows))):
+        x = MARGIN
+        for title, note, picture in row:
+            draw.text((x, y), title, INK, ImageFont.load_default(16))
+            draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
+            sheet.paste(picture, (x, y + LABEL))
+            x += picture.width + SPACE
     if thumbnails:
         note = f"{roll.size} images" + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
         draw.text((MARGIN, roll_top), "The roll", INK, ImageFont.load_default(16))
         draw.text((MARGIN + 84, roll_top + 3), note, FAINT, ImageFont.load_default(13))
         for index, thumbnail in enumerate(thumbnails):
             sheet.paste(thumbnail, (MARGIN + index * (THUMBNAIL + 8), roll_top + 26))
-    for row, maps in enumerate(rows):
-        for index, (title, note, picture) in enumerate(maps):
-            top_edge = maps_top + row * (LABEL + PANEL + SPACE)
-            _place(sheet, draw, MARGIN + index * (PANEL + SPACE), top_edge, title, note, picture)
     limit = f"{grid.limit:g}"
     axes = f"u = ln(g/r) to the right, v = ln(g/b) upwards, both from -{limit} to {limit}; histograms in their colors"
     draw.text((MARGIN, sheet.height - MARGIN - 14), axes, FAINT, ImageFont.load_default(13))
@@ -93,18 +95,8 @@ def _show_histograms(
     letter: str, histograms: Float32s, grid: Grid, notes: list[str]
 ) -> list[tuple[str, str, Image.Image]]:
     kinds = [*["Pixel"] * len(grid.powers), "Gradient"]
-    titles = [f"{kind} histogram {letter}{index}" for index, kind in enumerate(kinds)]
-    return [(title, note, _glow(one, grid)) for title, note, one in zip(titles, notes, histograms, strict=True)]
-
-
-def _place(
-    sheet: Image.Image, draw: ImageDraw.ImageDraw, x: int, y: int, title: str, note: str, picture: Image.Image
-) -> None:
-    from PIL import ImageFont
-
-    draw.text((x, y), title, INK, ImageFont.load_default(16))
-    draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
-    sheet.paste(picture, (x, y + LABEL))
+    shown = enumerate(zip(kinds, notes, histograms, strict=True))
+    return [(f"{kind} histogram {letter}{index}", note, _glow(masses, grid)) for index, (kind, note, masses) in shown]
 
 
 def _glow(masses: Float32s, grid: Grid) -> Image.Image:

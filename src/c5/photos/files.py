@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from c5.errors import ReadError
 from c5.io.raw import RAW_SUFFIXES
+from c5.photos.outputs import OWN_PREVIEWS
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
-
-OWN_PREVIEWS = (".c5.jpg", ".c5.png")
-"""The endings of pictures that c5 makes of photographs. They are not photographs."""
 
 END_BYTES = 64 * 1024
 INNER_BYTES = 16 * 1024
@@ -118,14 +116,6 @@ def resolve(path: str | Path) -> bytes:
     return os.fsencode(os.path.realpath(os.path.expanduser(path)))
 
 
-def resolve_existing(path: str | Path) -> bytes:
-    """The same for what must be there."""
-    resolved = resolve(path)
-    if not os.path.exists(resolved):
-        raise ReadError(f"{path}: no such folder; connect its disk, or forget it if its photographs are gone")
-    return resolved
-
-
 def file_version(path: str | bytes | Path) -> Version | None:
     """A file's version, without opening it; None if there is no such file."""
     try:
@@ -153,6 +143,14 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
             file.seek(version.size - END_BYTES)
             digest.update(file.read(END_BYTES))
     return version, digest.digest()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole content of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def printable(text: str) -> str:

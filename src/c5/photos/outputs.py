@@ -1,20 +1,21 @@
-"""The files that are written for a photograph: which kinds there are, where they go, and how they are written."""
+"""The kinds of files that are written for a photograph. Listing them imports nothing heavy."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from c5 import plugins
-from c5.errors import C5Error, ParameterError, PluginError, ReadError, WriteError
-from c5.io.files import write_file
-from c5.photos.balancing import Balance
-from c5.photos.files import OWN_PREVIEWS, Failure
-from c5.photos.picture import encode_picture, render, turn
-from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
+from c5.errors import ParameterError, PluginError
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Balance
+
+OWN_PREVIEWS = (".c5.jpg", ".c5.png")
+"""The endings of pictures that c5 makes of photographs. They are not photographs."""
 
 PREVIEW_PIXELS = 1_500_000
 
@@ -37,18 +38,18 @@ class Output:
     """Whether it is a copy of the photograph, which must not lie beside it."""
 
 
-class Sidecar(Protocol):
-    """What a module of `c5.photos.sidecars` has."""
+def _sidecar(help: str, program: str) -> Output:
+    """The sidecar of a program, made by the module of `c5.photos.sidecars` with its name."""
 
-    def path_beside(self, photo: Path, /) -> Path:
-        """Where its program looks for the sidecar of a photograph."""
+    def module() -> Any:
+        return import_module(f"c5.photos.sidecars.{program}")
 
-    def encode(self, balance: Balance, existing: bytes | None, /) -> bytes:
-        """A sidecar with this balance; what else an existing one says is kept."""
-
-
-def _sidecar(help: str, module: Sidecar) -> Output:
-    return Output(help, lambda path: module.path_beside(path).name, module.encode, keeps=True)
+    return Output(
+        help,
+        lambda path: str(module().path_beside(path).name),
+        lambda balance, existing: bytes(module().encode(balance, existing)),
+        keeps=True,
+    )
 
 
 def _preview(help: str, ending: str) -> Output:
@@ -57,6 +58,8 @@ def _preview(help: str, ending: str) -> Output:
 
 
 def _draw_preview(balance: Balance, ending: str) -> bytes:
+    from c5.photos.picture import encode_picture, render, turn
+
     photo = balance.photo
     image = photo.reading.read(photo.path, PREVIEW_PIXELS).image
     matrix = photo.srgb_matrix(balance.illuminant)
@@ -65,15 +68,18 @@ def _draw_preview(balance: Balance, ending: str) -> bytes:
 
 
 def _copy_dng(balance: Balance, _: bytes | None) -> bytes:
-    return dng.replace_neutral(_read(balance.path), balance.illuminant)
+    from c5.photos.files import read_bytes
+    from c5.photos.sidecars.dng import replace_neutral
+
+    return replace_neutral(read_bytes(balance.path), balance.illuminant)
 
 
 BUILT_IN = {
     "preview": _preview("A rendered JPEG of each: NAME.c5.jpg.", OWN_PREVIEWS[0]),
     "png": _preview("A rendered PNG of each: NAME.c5.png.", OWN_PREVIEWS[1]),
-    "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", adobe),
-    "pp3": _sidecar("RawTherapee profiles.", rawtherapee),
-    "darktable": _sidecar("darktable sidecars.", darktable),
+    "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe"),
+    "pp3": _sidecar("RawTherapee profiles.", "rawtherapee"),
+    "darktable": _sidecar("darktable sidecars.", "darktable"),
     "dng": Output(DNG_HELP, lambda path: f"{path.stem}.dng", _copy_dng, copies=True),
 }
 """The kinds that come with the package. A new one is listed here, and nowhere else."""
@@ -104,88 +110,3 @@ def load_output(name: str) -> Output:
             return output.make(balance, existing)
 
     return replace(output, make=make)
-
-
-class Plan(NamedTuple):
-    """Where the outputs of a set go, before anything is written."""
-
-    places: dict[tuple[Path, str], Path]
-    """By photograph and name of the output."""
-    refused: list[Failure]
-    """What cannot be written anywhere."""
-
-
-def plan_outputs(paths: Sequence[Path], wanted: dict[str, Output], folder: Path | None) -> Plan:
-    """The places of all outputs, in a folder or beside each photograph.
-
-    No output takes the place of a photograph of the set, and none that of another: both would be lost.
-    """
-    originals = {_identify(path) for path in paths}
-    claims: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
-    for name, output in wanted.items():
-        for path in paths:
-            place = (folder or path.parent) / output.name(path)
-            claims.setdefault(_identify(place), []).append((path, name, place))
-    plan = Plan({}, [])
-    for identity, rivals in claims.items():
-        for path, name, place in rivals:
-            if identity in originals:
-                message = f"{path}: {place} is a photograph of this set; write to another folder"
-                plan.refused.append(Failure(path, message))
-            elif len(rivals) > 1:
-                others = ", ".join(str(other) for other, kind, _ in rivals if (other, kind) != (path, name))
-                message = f"{path}: {place} is wanted for {others} too; write each to a folder of its own"
-                plan.refused.append(Failure(path, message))
-            else:
-                plan.places[path, name] = place
-    return plan
-
-
-def check_places(places: Iterable[Path], photographs: Iterable[Path]) -> None:
-    """Raise a `WriteError` if a file for the whole set would take the place of one of its photographs."""
-    originals = {_identify(path) for path in photographs}
-    for place in places:
-        if _identify(place) in originals:
-            raise WriteError(f"{place}: is a photograph of this set; write to another folder")
-
-
-def write_output(balance: Balance, output: Output, place: Path, *, overwrite: bool = False) -> Path:
-    """Write one file for a photograph. What exists stays unless it may be overwritten; its other content is kept."""
-    if os.path.exists(place) and not overwrite:
-        raise WriteError(f"{place}: exists already; overwrite it, or write to another folder")
-    try:
-        source, existing = _find_existing(balance.path, output, place)
-        try:
-            content = output.make(balance, existing)
-        except C5Error as error:
-            blamed = source if isinstance(error, ReadError) and existing is not None else balance.path
-            raise type(error)(Failure.of(blamed, error).message) from None
-        return write_file(place, content)
-    except OSError as error:
-        raise WriteError(f"{place}: cannot be written: {error.strerror or error}") from error
-
-
-def _find_existing(photo: Path, output: Output, place: Path) -> tuple[Path, bytes | None]:
-    """What a file holds already: the one beside the photograph, where programs look, else the one replaced."""
-    if output.keeps:
-        for path in (photo.with_name(output.name(photo)), place):
-            if os.path.exists(path):
-                return path, _read(path)
-    return place, None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _identify(path: Path) -> tuple[object, str]:
-    """The same for two paths that would be one file, also on a disk where case does not count."""
-    folder, name = os.path.split(os.path.realpath(path))
-    try:
-        status = os.stat(folder)
-    except OSError:  # it is still to be made
-        return folder, name.casefold()
-    return (status.st_dev, status.st_ino), name.casefold()

@@ -97,9 +97,6 @@ class Photo:
             thumbnail=Thumbnail.of(photograph.image) if thumbnail else None,
         )
 
-    def without_histograms(self) -> Photo:
-        return replace(self, histograms=None)
-
     def need_matrices(self) -> CameraMatrices:
         """The camera's matrices, or an error that they are missing."""
         if self.matrices is None:

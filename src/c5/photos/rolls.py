@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,8 @@ from pathlib import Path
 from c5.errors import ReadError
 from c5.model import Model, Profile
 from c5.parallel import in_parallel
-from c5.photos.files import OWN_PREVIEWS, Failure, is_photograph
+from c5.photos.files import Failure, is_photograph
+from c5.photos.outputs import OWN_PREVIEWS
 from c5.photos.photo import Photo, Reading, read_photo
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
@@ -105,7 +106,7 @@ def build_roll(
         origin if photos else Origin.NOWHERE,
         profile,
         tuple(photo.path for photo in photos),
-        tuple(photo.without_histograms() for photo in photos),
+        tuple(replace(photo, histograms=None) for photo in photos),
         tuple(failures),
     )
 
@@ -115,8 +116,6 @@ def read_roll(
     model: Model,
     reading: Reading = Reading(),
     *,
-    size: int | None = None,
-    camera: str | None = None,
     thumbnails: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
 ) -> Roll:
@@ -126,8 +125,7 @@ def read_roll(
     def load(paths: Sequence[Path]) -> Iterable[Photo | Failure]:
         return (photo for _, photo in in_parallel(read, track(paths)))
 
-    paths = list_roll(folder)
-    roll = build_roll(model, paths, load, origin=Origin.FOLDER, size=size, camera=camera)
+    roll = build_roll(model, list_roll(folder), load, origin=Origin.FOLDER)
     if roll.profile is None:
         reason = f" ({roll.failures[0].message})" if roll.failures else ""
         raise ReadError(f"{folder}: no image in it can be used as a roll{reason}; give raw files or linear images")

@@ -36,7 +36,7 @@ class Moment(NamedTuple):
     """False where reading the file may tell a time that is not known yet."""
 
 
-def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[Balance]:
+def smooth(balances: Sequence[Balance]) -> list[Balance]:
     """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
 
     The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
@@ -46,7 +46,7 @@ def smooth(balances: Sequence[Balance], steadiness: float = STEADINESS) -> list[
     result = list(balances)
     for order, seconds in _sequences(balances):
         pauses = np.diff(seconds)
-        walk = steadiness**2 * np.maximum(pauses / _usual(pauses), 1)
+        walk = STEADINESS**2 * np.maximum(pauses / _usual(pauses), 1)
         noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
         seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
         for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):
@@ -88,13 +88,12 @@ def _group(moments: Mapping[Path, Moment]) -> dict[Path, int]:
     number = 0
     for paths in cameras.values():
         timed = sorted((_seconds(time), path) for path in paths if (time := moments[path].time) is not None)
-        pauses = np.diff([second for second, _ in timed]) > LONGEST_PAUSE
+        runs = [paths]  # one whose time is not known yet may join any two
         if all(moments[path].certain for path in paths):
-            starts = np.concatenate([[0], np.cumsum(pauses)]).astype(int).tolist()
-            groups |= {path: number + start for (_, path), start in zip(timed, starts, strict=True)}
-            number += starts[-1] + 1
-        else:  # one that is not known yet may join any two
-            groups |= dict.fromkeys(paths, number)
+            edges = _split(np.array([second for second, _ in timed]), LONGEST_PAUSE)
+            runs = [[path for _, path in timed[first:last]] for first, last in edges]
+        for run in runs:
+            groups |= dict.fromkeys(run, number)
             number += 1
     return groups
 

@@ -73,7 +73,7 @@ def show_pair(photo: Photo, illuminant: Float64s) -> tuple[Pixels, Pixels]:
 
 def draw_sheet(title: str, balances: Sequence[Balance]) -> Pixels:
     """A contact sheet of photographs with thumbnails, before and after."""
-    frames = [Frame(show_pair(each.photo, each.illuminant), _caption(each)) for each in balances]
+    frames = [Frame(show_pair(balance.photo, balance.illuminant), _caption(balance)) for balance in balances]
     return make_sheet(title, ["as shot", "balanced"], frames)
 
 

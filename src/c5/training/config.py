@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from c5.choices import Recipe
 from c5.errors import ParameterError
 from c5.histograms import Geometry, Grid
 from c5.io.files import read_toml
@@ -219,20 +220,11 @@ def _check_team(networks: Sequence[NetworkConfig]) -> None:
             raise ParameterError("the networks of a team need the kind `profile` and no gain map: maps are averaged")
 
 
-class Recipe(Enum):
-    """Training configurations with a name."""
-
-    BUNDLED = "bundled"
-    """The bundled model's: virtual cameras, drawn anew in each step."""
-    PLAIN = "plain"
-    """Real cameras, with histograms that move."""
-    PAPER = "paper"
-    """Section 3.2 of the paper, on its architecture."""
-
-    def make(self) -> TrainConfig:
-        if self is Recipe.BUNDLED:
-            return VirtualTraining()
-        return RealTraining() if self is Recipe.PLAIN else paper_training()
+def make_config(recipe: Recipe) -> TrainConfig:
+    """The configuration that a recipe stands for."""
+    if recipe is Recipe.BUNDLED:
+        return VirtualTraining()
+    return RealTraining() if recipe is Recipe.PLAIN else paper_training()
 
 
 def paper_training(n_images: int = 9) -> RealTraining:
@@ -250,7 +242,7 @@ def read_config(path: str | Path) -> TrainConfig:
         names = ", ".join(known.value for known in Recipe)
         raise ParameterError(f"{path}: no recipe is called {recipe!r}; there are {names}")
     try:
-        return configure(Recipe(recipe).make(), table)
+        return configure(make_config(Recipe(recipe)), table)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from c5.choices import Recipe
 from c5.classical import METHODS
 from c5.color import Float64s
 from c5.datasets import Sample
@@ -18,7 +19,7 @@ from c5.datasets.prepared import load_feature
 from c5.datasets.torus import Torus, TorusFeature
 from c5.errors import ParameterError
 from c5.histograms import Grid
-from c5.training.config import RealTraining, Recipe, TrainConfig
+from c5.training.config import RealTraining, TrainConfig, make_config
 
 Track = Callable[[Sequence[Any]], Iterable[Any]]
 
@@ -64,7 +65,7 @@ def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
         if purpose == "ffcc":
             found.append(TorusFeature(Torus()))
         else:
-            config = Recipe(purpose).make()
+            config = make_config(Recipe(purpose))
             found += [training_feature(config), HistogramFeature(config.grid)]
     found += [VividnessFeature(), *(EstimateFeature(name) for name in METHODS)]
     return list(dict.fromkeys(found))

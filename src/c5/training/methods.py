@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from c5.choices import Recipe
 from c5.color import Float32s
 from c5.datasets import Sample
 from c5.datasets.features import Feature, HistogramFeature
@@ -20,7 +21,7 @@ from c5.errors import ParameterError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histograms import Grid
-from c5.training.config import RealTraining, Recipe, RollKind, TrainConfig, read_config
+from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
@@ -39,7 +40,7 @@ def configurations() -> dict[str, TrainConfig]:
         return replace(base, networks=(own,), shift_bins=base.shift_bins * count // network.grid.bins)
 
     return {
-        **{recipe.value: recipe.make() for recipe in Recipe},
+        **{recipe.value: make_config(recipe) for recipe in Recipe},
         "bins-16": bins(16, (8, 16, 32)),
         "bins-32": bins(32),
         "bins-128": bins(128),

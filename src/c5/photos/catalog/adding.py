@@ -11,13 +11,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import transaction
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, insert, restore, stored_grid
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, insert, restore, stored_grid
 from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs, printable
 from c5.photos.photo import Photo, Reading, read_photo
 
@@ -45,19 +45,6 @@ class Added:
     """Folders that are gone, empty or closed, with the number of entries kept of each: a disk may not be mounted."""
 
 
-@dataclass(frozen=True)
-class AddOptions:
-    """How files are to be added."""
-
-    reading: Reading
-    jobs: int | None
-    camera: str | None
-    """The name of the camera, for files that do not tell."""
-    retry: bool
-    """Whether files that failed before are opened again."""
-    track: Callable[[Sequence[Path]], Iterable[Path]]
-
-
 class _Known(NamedTuple):
     """What the catalogue says of a path."""
 
@@ -66,12 +53,12 @@ class _Known(NamedTuple):
     current: bool  # its histograms are on the grid that is stored now
     error: str | None
 
-    def is_outdated(self, version: Version, options: AddOptions) -> bool:
+    def is_outdated(self, version: Version, camera: str | None, retry: bool) -> bool:
         if self.version != version:
             return True
         if self.error is not None:
-            return options.retry
-        return not self.current or bool(options.camera and self.camera is None)
+            return retry
+        return not self.current or bool(camera and self.camera is None)
 
 
 class _Examined(NamedTuple):
@@ -93,7 +80,17 @@ def below(root: bytes) -> tuple[bytes, bytes, bytes]:
     return root, start + separator, start + bytes([separator[0] + 1])
 
 
-def add_photographs(connection: sqlite3.Connection, roots: Sequence[bytes], options: AddOptions) -> Added:
+def add_photographs(
+    connection: sqlite3.Connection,
+    roots: Sequence[bytes],
+    *,
+    jobs: int | None,
+    camera: str | None,
+    retry: bool,
+    track: Callable[[Sequence[Path]], Iterable[Path]],
+    reading: Reading,
+) -> Added:
+    """`Catalog.add`, for paths that are resolved."""
     known = _select_known(connection, roots)  # before looking, so that a newer entry of another process stays
     found = find_photographs(roots)
     added = Added(failed=found.unreadable)
@@ -101,26 +98,26 @@ def add_photographs(connection: sqlite3.Connection, roots: Sequence[bytes], opti
     for name, version in sorted(found.files.items()):
         path = Path(os.fsdecode(name))
         entry = known.get(name)
-        if entry is None or entry.is_outdated(version, options):
+        if entry is None or entry.is_outdated(version, camera, retry):
             pending.append(path)
         else:
             added.unchanged += 1
             if entry.error is not None:
                 added.failed.append(Failure(path, entry.error))
 
-    looked_up = _look_up(connection, options.track(pending), known, options.reading)
+    looked_up = _look_up(connection, track(pending), known, reading)
     batch: list[_Examined] = []
     started = time.monotonic()
-    with closing(in_parallel(lambda file: _examine(file, options.reading), looked_up, options.jobs)) as results:
+    with closing(in_parallel(lambda file: _examine(file, reading), looked_up, jobs)) as results:
         try:
             for _, examined in results:
                 batch.append(examined)
                 if len(batch) >= BATCH or time.monotonic() > started + BATCH_SECONDS:
                     full, batch = batch, []
-                    _store(connection, full, known, options.camera, added)
+                    _store(connection, full, known, camera, added)
                     started = time.monotonic()
         finally:  # an interruption keeps what was read
-            _store(connection, batch, known, options.camera, added)
+            _store(connection, batch, known, camera, added)
     _delete_missing(connection, known, found, added)
     return added
 
@@ -149,13 +146,12 @@ def _look_up(
             continue
         twin, photo = None, None
         if path not in known:  # else it was written to, and some blocks of it cannot say that nothing has changed
-            query = f"SELECT path, {COLUMNS} FROM photograph JOIN details ON photograph = id"
-            where = "WHERE (digest, grid, reading) = (?, ?, ?)"
-            rows = connection.execute(f"{query} {where}", (digest, stored_grid().key, reading.key)).fetchall()
+            query = f"SELECT path, {COLUMNS} FROM {JOINED} WHERE (digest, grid, reading) = (?, ?, ?)"
+            rows = connection.execute(query, (digest, stored_grid().key, reading.key)).fetchall()
             if rows:
                 twin, *columns = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
                 with suppress(*DAMAGE):  # it is read instead
-                    photo = replace(restore(name, *columns), reading=reading)
+                    photo = restore(name, *columns)
         yield _Examined(path, version, digest, photo, twin=None if photo is None else twin)
 
 

@@ -11,24 +11,23 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from c5.errors import ParameterError, ProfileError, WriteError
+from c5.choices import Selection
+from c5.errors import ParameterError, ProfileError, ReadError, WriteError
 from c5.histograms import Grid
 from c5.model import Model, Profile
 from c5.model_file import UNPACKING_ERRORS
-from c5.photos.catalog.adding import BELOW, Added, AddOptions, add_photographs, below
+from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, parse_time, restore, stored_grid
-from c5.photos.files import Failure, file_version, resolve, resolve_existing
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, parse_time, restore, stored_grid
+from c5.photos.files import Failure, file_version, resolve
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
-from c5.rolls import MOST_VIVID, Selection
-
-JOINED = "photograph JOIN details ON photograph = id"
+from c5.rolls import MOST_VIVID
 
 
 class CameraStatus(NamedTuple):
@@ -88,9 +87,15 @@ class Catalog:
         """
         if jobs is not None and jobs < 1:
             raise ParameterError(f"jobs must be at least 1, not {jobs}")
-        roots = [resolve_existing(folder) for folder in folders]
+        roots = []
+        for folder in folders:
+            roots.append(resolve(folder))
+            if not os.path.exists(roots[-1]):
+                raise ReadError(f"{folder}: no such folder; connect its disk, or forget it if its photographs are gone")
         with explain_errors(self.path):
-            return add_photographs(self._connection, roots, AddOptions(reading, jobs, camera, retry, track))
+            return add_photographs(
+                self._connection, roots, jobs=jobs, camera=camera, retry=retry, track=track, reading=reading
+            )
 
     def forget(self, folder: str | Path) -> int:
         """Remove the entries of a folder or a file, whether or not it is still there, and say how many they were."""
@@ -123,26 +128,27 @@ class Catalog:
         None if the file has changed since, or if the entry is on another grid or was read in another way. The file is
         not opened.
         """
-        version = file_version(path)
-        if version is None or grid != stored_grid():
+        row = self._select_unchanged(path, f"grid, reading, {COLUMNS}")
+        if row is None or grid != stored_grid() or row[:2] != (grid.key, reading.key):
             return None
-        query = f"SELECT {COLUMNS} FROM {JOINED} WHERE (path, size, modified, grid, reading) = (?, ?, ?, ?, ?)"
-        with explain_errors(self.path):
-            row = self._connection.execute(query, (resolve(path), *version, grid.key, reading.key)).fetchone()
-        if row is not None:
-            with suppress(*DAMAGE):  # the file itself is whole
-                return replace(restore(Path(path), *row), reading=reading)
+        with suppress(*DAMAGE):  # the file itself is whole
+            return restore(Path(path), *row[2:])
         return None
 
     def find_camera_and_time(self, path: str | Path) -> tuple[str | None, datetime | None] | None:
         """What a file says of its camera and time, without opening it; None if it has changed since it was added."""
+        row = self._select_unchanged(path, "json_extract(facts, '$.camera'), time")
+        return None if row is None else (row[0], parse_time(row[1]))
+
+    def _select_unchanged(self, path: str | Path, columns: str) -> tuple[Any, ...] | None:
+        """Columns of a file's entry; None if there is none, or if the file has changed since."""
         version = file_version(path)
         if version is None:
             return None
-        query = f"SELECT json_extract(facts, '$.camera'), time FROM {JOINED} WHERE (path, size, modified) = (?, ?, ?)"
+        query = f"SELECT {columns} FROM {JOINED} WHERE (path, size, modified) = (?, ?, ?)"
         with explain_errors(self.path):
-            row = self._connection.execute(query, (resolve(path), *version)).fetchone()
-        return None if row is None else (row[0], parse_time(row[1]))
+            row: tuple[Any, ...] | None = self._connection.execute(query, (resolve(path), *version)).fetchone()
+        return row
 
     def photos(
         self,

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from c5.choices import SELECTIONS, Selection
 from c5.errors import ParameterError
-from c5.rolls import MOST_VIVID, Selection
-
-SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
-"""Those that a catalogue offers. Photographs that do not tell their time are the least recent, by that of the file."""
+from c5.rolls import MOST_VIVID
 
 
 class Candidate(NamedTuple):
@@ -44,7 +42,7 @@ def draw_candidates(
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
-        raise ParameterError(f"a catalogue selects {', '.join(each.value for each in SELECTIONS)}")
+        raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
     excluded = connection.execute("SELECT digest FROM photograph WHERE path = ?", (exclude,)).fetchone()
     unwanted = set() if excluded is None else {excluded[0]}
     if selection is Selection.RANDOM:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from c5.color import Float64s
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import C5Error
 from c5.histograms import Grid, Histograms
@@ -24,7 +23,9 @@ DAMAGE = (C5Error, KeyError, TypeError, ValueError, zlib.error)
 """What `restore` was seen to raise on a damaged entry."""
 
 COLUMNS = "time, grid, facts, packed"
-"""What `restore` needs, of `photograph JOIN details ON photograph = id`."""
+"""What `restore` needs, of the tables `JOINED`."""
+
+JOINED = "photograph JOIN details ON photograph = id"
 
 
 @cache
@@ -69,12 +70,12 @@ def insert(
 def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) -> Photo:
     """The photograph of an entry, to the last bit. One on another grid has no histograms."""
     known = json.loads(facts)
-    matrices = known["matrices"]
+    matrices, as_shot = known["matrices"], known["as_shot"]
     return Photo(
         path,
         known["camera"],
         parse_time(time),
-        _illuminant(known["as_shot"]),
+        None if as_shot is None else np.array(as_shot, dtype=np.float64),
         np.array(known["gray_world"], dtype=np.float64),
         None if matrices is None else CameraMatrices(*matrices),
         int(known["orientation"]),
@@ -104,7 +105,3 @@ def _describe(photo: Photo) -> str:
             "reading": json.loads(photo.reading.key),
         }
     )
-
-
-def _illuminant(numbers: list[float] | None) -> Float64s | None:
-    return None if numbers is None else np.array(numbers, dtype=np.float64)

@@ -71,7 +71,8 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     """
     packet = Packet(existing)
     steps, places = _read_history(packet)
-    done = _done(packet, steps)
+    end = packet.get(_name("history_end"))
+    done = steps[: int(end)] if end is not None and _is_count(end) else steps  # what is behind has been undone
     added = _without_adaptation(done, is_begun=packet.get(_name("auto_presets_applied")) == "1" and bool(done))
     balance = {
         "operation": "temperature",
@@ -90,7 +91,7 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     if not done:
         _begin(packet)
     for place, step in places.items():
-        if not any(step is each for each in kept):
+        if not any(step is other for other in kept):
             packet.cut(place)
     _append_steps(packet, added, int(kept[-1]["num"]) + 1 if kept else 0)
     packet.set(_name("history_end"), str(len(kept) + len(added)), "darktable")
@@ -132,7 +133,7 @@ def _is_recent(packet: Packet) -> bool:
 
 
 def _histories(packet: Packet) -> list[Element]:
-    return [each for description in packet.descriptions for each in description.find(_name("history"))]
+    return [history for description in packet.descriptions for history in description.find(_name("history"))]
 
 
 def _read_entry(item: Element) -> Entry:
@@ -140,14 +141,10 @@ def _read_entry(item: Element) -> Entry:
     entry: Entry = {}
     for element in (item, *item.find(DESCRIPTION)):
         entry |= {name.local: it.value for name, it in element.attributes.items() if name.namespace == DARKTABLE}
-        entry |= {each.name.local: each.text.strip() for each in element.children if each.name.namespace == DARKTABLE}
+        entry |= {
+            child.name.local: child.text.strip() for child in element.children if child.name.namespace == DARKTABLE
+        }
     return entry
-
-
-def _done(packet: Packet, steps: list[Entry]) -> list[Entry]:
-    """The steps that count: those behind `history_end` have been undone."""
-    end = packet.get(_name("history_end"))
-    return steps[: int(end)] if end is not None and _is_count(end) else steps
 
 
 def _without_adaptation(done: list[Entry], *, is_begun: bool) -> list[Entry]:

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import struct
-from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
 from c5.color import as_illuminant
 from c5.errors import ReadError
+from c5.io.tiff import MAX_ENTRIES, MAX_VALUES, STRIP_LENGTHS, STRIP_OFFSETS, TILE_LENGTHS, TILE_OFFSETS, Tag, Tiff
 
 AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY, DNG_VERSION = 50728, 50729, 50706
-
-RATIONAL = 5
-SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
-"""Bytes of a value of each of TIFF's types."""
-
 SUB_IFDS, EXIF_IFD, GPS_IFD = 330, 34665, 34853
-STRIPS, TILES = (273, 279), (324, 325)
-"""The tags of offsets and lengths."""
 
-MAX_DIRECTORIES, MAX_ENTRIES, MAX_PARTS = 256, 4096, 100_000
+SHORT, LONG, RATIONAL, IFD = 3, 4, 5, 13
+"""Types of TIFF."""
+
+MAX_DIRECTORIES = 256
 """More than any camera's file has; hostile ones could keep a reader busy for hours."""
 
-# All decimals that a rational can have, and no reader's signed numbers overflow.
 DENOMINATOR = 10**9
+"""All decimals that a rational can have, and no reader's signed numbers overflow."""
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One tag of a directory."""
-
-    tag: int
-    kind: int
-    count: int
-    place: int
-    """Where its values are in the file."""
-    size: int
-    raw: bytes
-    """Its 12 bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Directory:
-    place: int
-    entries: list[Entry]
-    end: int
+DAMAGED = "the DNG is damaged: {}; copy it again from its source"
 
 
 def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
@@ -56,121 +34,86 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
     so the DNG specification wants the tag, and AnalogBalance itself stays. AsShotWhiteXY, which would contradict it, is
     removed. Settings of Adobe's programs inside the file still take precedence there.
     """
-    tiff = _Tiff.open(data)
-    first = tiff.directories[0]
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
+    if order is None:
+        raise ReadError("not a DNG: it does not begin as a TIFF file does")
+    stretches = _find_stretches(data, order)
+    first, first_end = stretches[0]
+    raw = [data[place : place + 12] for place in range(first + 2, first_end - 4, 12)]
+    entries = [(struct.unpack_from(f"{order}H", entry)[0], entry) for entry in raw]
+    codes = [code for code, _ in entries]
+    if DNG_VERSION not in codes:
+        raise ReadError("not a DNG: a TIFF file without DNGVersion; convert it to DNG first")
     values = as_illuminant(illuminant)
-    numbers = [part for each in values / values.max() for part in (round(float(each) * DENOMINATOR), DENOMINATOR)]
-    packed = struct.pack(f"{tiff.order}6I", *numbers)
-    old = [entry for entry in first.entries if entry.tag == AS_SHOT_NEUTRAL]
-    has_xy = any(entry.tag == AS_SHOT_WHITE_XY for entry in first.entries)
-    if len(old) == 1 and not has_xy and old[0].kind == RATIONAL and old[0].count == 3 and tiff.is_alone(old[0]):
-        place = old[0].place
-        return data[:place] + packed + data[place + len(packed) :]
+    numbers = [part for value in values / values.max() for part in (round(float(value) * DENOMINATOR), DENOMINATOR)]
+    packed = struct.pack(f"{order}6I", *numbers)
+    if codes.count(AS_SHOT_NEUTRAL) == 1 and AS_SHOT_WHITE_XY not in codes:
+        _, kind, count, place = struct.unpack(f"{order}HHII", dict(entries)[AS_SHOT_NEUTRAL])
+        end = place + len(packed)
+        # Some writers store what is equal once: these values must serve nothing else.
+        is_alone = sum(low < end and place < high for low, high in stretches) == 1
+        if kind == RATIONAL and count == 3 and is_alone:
+            return data[:place] + packed + data[end:]
     # A new first directory at the end of the file, and the header names it.
     end = len(data) + len(data) % 2
-    new = struct.pack(f"{tiff.order}HHII", AS_SHOT_NEUTRAL, RATIONAL, 3, end)
-    kept = [(each.tag, each.raw) for each in first.entries if each.tag not in (AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY)]
-    entries = [raw for _, raw in sorted([*kept, (AS_SHOT_NEUTRAL, new)], key=lambda pair: pair[0])]
+    kept = [(code, entry) for code, entry in entries if code not in (AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY)]
+    kept.append((AS_SHOT_NEUTRAL, struct.pack(f"{order}HHII", AS_SHOT_NEUTRAL, RATIONAL, 3, end)))
+    kept.sort(key=lambda pair: pair[0])
     place = end + len(packed)
-    if place + 6 + 12 * len(entries) > 0xFFFFFFFF:
+    if place + 6 + 12 * len(kept) > 0xFFFFFFFF:
         raise ReadError("the DNG is too large to add a tag to: 4 GB are the limit of its format")
-    directory = [struct.pack(f"{tiff.order}H", len(entries)), *entries, data[first.end - 4 : first.end]]
-    header = data[:4] + struct.pack(f"{tiff.order}I", place)
+    directory = [struct.pack(f"{order}H", len(kept)), *(entry for _, entry in kept), data[first_end - 4 : first_end]]
+    header = data[:4] + struct.pack(f"{order}I", place)
     return b"".join([header, data[8:], b"\0" * (end - len(data)), packed, *directory])
 
 
-@dataclass(frozen=True, slots=True)
-class _Tiff:
-    """The structure of a TIFF file, all of it inside the file."""
+def _find_stretches(data: bytes, order: str) -> list[tuple[int, int]]:
+    """Where everything begins and ends: directories, the first one first, values of tags, strips and tiles, header.
 
-    data: bytes
-    order: str
-    directories: list[Directory]
-
-    @classmethod
-    def open(cls, data: bytes) -> _Tiff:
-        order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
-        if order is None:
-            raise ReadError("not a DNG: it does not begin as a TIFF file does")
-        tiff = cls(data, order, [])
-        tiff._walk()
-        tags = {entry.tag for entry in tiff.directories[0].entries}
-        if DNG_VERSION not in tags:
-            raise ReadError("not a DNG: a TIFF file without DNGVersion; convert it to DNG first")
-        return tiff
-
-    def is_alone(self, entry: Entry) -> bool:
-        """Whether the values of an entry serve nothing else: some writers store what is equal once."""
-        start, end = entry.place, entry.place + entry.size
-        taken = [(0, 8), *((each.place, each.end) for each in self.directories)]
-        for directory in self.directories:
-            taken += [(each.place, each.place + each.size) for each in directory.entries if each is not entry]
-            taken += self._pixels(directory)
-        return not any(low < end and start < high for low, high in taken)
-
-    def _walk(self) -> None:
-        """Read every directory, those of the raw image and of Exif data among them."""
-        waiting = [self._number(4)]
-        seen: set[int] = set()
-        while waiting:
-            place = waiting.pop(0)
-            if place in seen or len(seen) >= MAX_DIRECTORIES:
-                raise ReadError("the DNG is damaged: its directories have no end; copy it again from its source")
-            seen.add(place)
-            directory = self._read_directory(place)
-            self.directories.append(directory)
-            for entry in directory.entries:
-                if entry.tag in (SUB_IFDS, EXIF_IFD, GPS_IFD) and entry.kind in (4, 13):
-                    waiting += [number for number in self._numbers(entry) if number]
-            for low, high in self._pixels(directory):
-                self._check(low, high - low)
-            following = self._number(directory.end - 4)
-            waiting += [following] if following else []
-
-    def _read_directory(self, place: int) -> Directory:
-        count = self._unpack("H", self._bytes(place, 2))[0]
+    All of it lies inside the file.
+    """
+    tiff = Tiff(io.BytesIO(data), len(data), order, is_big=False, first={})
+    waiting = [_number(data, f"{order}I", 4)]
+    seen: set[int] = set()
+    stretches: list[tuple[int, int]] = []
+    while waiting:
+        place = waiting.pop(0)
+        if place in seen or len(seen) >= MAX_DIRECTORIES:
+            raise ReadError(DAMAGED.format("its directories have no end"))
+        seen.add(place)
+        count = _number(data, f"{order}H", place)
         if not 0 < count <= MAX_ENTRIES:
-            raise ReadError("the DNG is damaged: a directory of no or too many tags; copy it again from its source")
+            raise ReadError(DAMAGED.format("a directory of no or too many tags"))
         end = place + 2 + 12 * count + 4
-        self._check(place, end - place)
-        return Directory(place, [self._read_entry(place + 2 + 12 * index) for index in range(count)], end)
+        following = _number(data, f"{order}I", end - 4)
+        tags = tiff.directory(place)
+        found = [(place, end), *((tag.place, tag.place + tag.size) for tag in tags.values())]
+        _check_inside(data, found)
+        for offsets, lengths in ((STRIP_OFFSETS, STRIP_LENGTHS), (TILE_OFFSETS, TILE_LENGTHS)):
+            if offsets in tags and lengths in tags:
+                starts, sizes = (_offsets(tiff, code, tags[code]) for code in (offsets, lengths))
+                pairs = itertools.zip_longest(starts, sizes, fillvalue=0)
+                found += [(start, start + size) for start, size in pairs]
+        _check_inside(data, found)
+        stretches += found
+        for code in (SUB_IFDS, EXIF_IFD, GPS_IFD):
+            if code in tags and tags[code].kind in (LONG, IFD):
+                waiting += [offset for offset in _offsets(tiff, code, tags[code]) if offset]
+        waiting += [following] if following else []
+    return [*stretches, (0, 8)]
 
-    def _read_entry(self, place: int) -> Entry:
-        raw = self._bytes(place, 12)
-        tag, kind, count = self._unpack("HHI", raw[:8])
-        size = SIZES.get(kind, 0) * count
-        where = place + 8 if size <= 4 else self._number(place + 8)
-        self._check(where, size)
-        return Entry(tag, kind, count, where, size, raw)
 
-    def _pixels(self, directory: Directory) -> list[tuple[int, int]]:
-        """Where the strips or tiles of an image begin and end."""
-        entries = {entry.tag: entry for entry in directory.entries}
-        found = []
-        for offsets, lengths in (STRIPS, TILES):
-            if offsets in entries and lengths in entries:
-                pairs = itertools.zip_longest(
-                    self._numbers(entries[offsets]), self._numbers(entries[lengths]), fillvalue=0
-                )
-                found += [(start, start + length) for start, length in pairs]
-        return found
+def _offsets(tiff: Tiff, code: int, tag: Tag) -> list[int]:
+    if tag.kind not in (SHORT, LONG, IFD) or tag.length > MAX_VALUES:
+        raise ReadError(DAMAGED.format(f"tag {code} holds no offsets"))
+    return [int(number) for number in tiff.numbers(tag)]
 
-    def _numbers(self, entry: Entry) -> tuple[int, ...]:
-        if entry.kind not in (3, 4, 13) or entry.count > MAX_PARTS:
-            raise ReadError(f"the DNG is damaged: tag {entry.tag} holds no offsets; copy it again from its source")
-        letter = "H" if entry.kind == 3 else "I"
-        return self._unpack(f"{entry.count}{letter}", self._bytes(entry.place, entry.size))
 
-    def _number(self, place: int) -> int:
-        return self._unpack("I", self._bytes(place, 4))[0]
+def _number(data: bytes, layout: str, place: int) -> int:
+    _check_inside(data, [(place, place + struct.calcsize(layout))])
+    return int(struct.unpack_from(layout, data, place)[0])
 
-    def _unpack(self, layout: str, raw: bytes) -> tuple[int, ...]:
-        return struct.unpack(self.order + layout, raw)
 
-    def _bytes(self, place: int, size: int) -> bytes:
-        self._check(place, size)
-        return self.data[place : place + size]
-
-    def _check(self, place: int, size: int) -> None:
-        if place + size > len(self.data):
-            raise ReadError("the DNG is damaged: it ends before its data does; copy it again from its source")
+def _check_inside(data: bytes, stretches: list[tuple[int, int]]) -> None:
+    if any(end > len(data) for _, end in stretches):
+        raise ReadError(DAMAGED.format("it ends before its data does"))

@@ -113,8 +113,7 @@ class Packet:
         for description in self.descriptions:
             attribute = description.attributes.get(name)
             if attribute and not is_set:
-                space = re.match(rb"\s*", self.data[attribute.start : attribute.end])
-                start = attribute.start + (space.end() if space else 0)
+                start = self.data.index(attribute.qualified.encode(), attribute.start)
                 self._edits.append((start, attribute.end, f"{attribute.qualified}={quoteattr(value)}"))
                 is_set = True
             elif attribute:
@@ -146,7 +145,8 @@ class Packet:
 
     def home(self, namespace: str) -> Element:
         """The description in which properties of a namespace stand, or would best."""
-        return next((each for each in self.descriptions if _uses(each, namespace)), self.descriptions[0])
+        users = (description for description in self.descriptions if _uses(description, namespace))
+        return next(users, self.descriptions[0])
 
     def prefix(self, element: Element, namespace: str, wanted: str) -> str:
         """The prefix of a namespace in an element's start tag, where it is declared if it is not yet."""
