@@ -193,11 +193,15 @@ def test_protocols_that_cannot_be_run_say_so() -> None:
         make_folds(PROTOCOLS["cross-sensor"], one)
     with pytest.raises(ParameterError, match="no dataset or camera is called 'Leica'"):
         make_folds(split_by_name(["Leica"], ["Pixel"]), one)
-    with pytest.raises(ParameterError, match="--train NAME --test NAME"):
+    with pytest.raises(ParameterError, match="names to test on"):
         split_by_name([], ["Pixel"])
 
 
-@given(seed=seeds, count=st.integers(1, 60), selection=st.sampled_from(Selection))
+@given(
+    seed=seeds,
+    count=st.integers(1, 60),
+    selection=st.sampled_from(sorted(set(Selection) - {Selection.RECENT}, key=str)),
+)
 def test_rolls_are_what_they_say(seed: int, count: int, selection: Selection) -> None:
     rng = np.random.default_rng(seed)
     cameras = rng.choice(["a", "b", "ab"], 90)
