@@ -94,7 +94,7 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = F
             if not tasks:
                 tasks.append(progress.add_task("training", total=total))
             progress.update(tasks[0], completed=epoch.number, description=f"training: {text}")
-            if not errors.is_terminal and (epoch.number == total or 10 * epoch.number // total > shown[0]):
+            if not errors.is_terminal and 10 * epoch.number // total > shown[0]:
                 shown[0] = 10 * epoch.number // total
                 errors.print(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
             if done.validation is not None:

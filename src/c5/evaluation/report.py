@@ -132,7 +132,8 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
     if not any(folder.glob("*.json")):
         raise DataError(f"{folder}: no results in it; copy the results.json of an evaluation there")
     parts = []
-    for path in sorted(folder.glob("*.md")) + sorted(folder.glob("*.json")):
+    words = [path for path in folder.glob("*.md") if path.name != "table.md"]  # which an evaluation wrote
+    for path in sorted(words) + sorted(folder.glob("*.json")):
         if path.suffix == ".json":
             parts.append((path.stem, 1, format_results(Results.load(path), style)))
         elif style is Format.MARKDOWN:

@@ -49,7 +49,8 @@ def run_training(
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
     apart = f"; {len(samples) - len(own)} images held out" if held else ""
-    say(f"training on {default_device()}: {len(own)} images, {len(cameras)} cameras{apart}")
+    count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
+    say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
     try:
         train(
             plan,

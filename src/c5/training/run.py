@@ -134,7 +134,7 @@ def train(
             _post(board, rows[-1])
             report(Progress(epoch, found))
     except KeyboardInterrupt:
-        if len(rows) == trainer.epoch:  # between two epochs
+        if rows and len(rows) == trainer.epoch:  # between two epochs
             save_checkpoint(trainer, rows, folder)
         raise
     final = None if validation is None else summarize_repeats(validation.errors(trainer.model, REPEATS)).mean
