@@ -109,6 +109,7 @@ def made_images(taken: Sequence[Sample], count: int, rng: np.random.Generator) -
     return made
 
 
+UNSEEN = ("leave-one-dataset-out", "leave-two-datasets-out", "cross-sensor", "camera-invariance", "split")
 ALL = [*PROTOCOLS.values(), split_by_name(["NUS"], ["Gehler-Shi"]), split_by_name(["NUS", "Pixel"], ["Canon5D"])]
 
 
@@ -128,7 +129,13 @@ def test_nothing_of_the_test_side_reaches_training(protocol: Protocol, seed: int
             assert not sample.sources & names
             assert not sample.cameras & fold.unseen
             assert all(source in fold.train for source in sample.sources)
-        if protocol.name in ("leave-one-dataset-out", "cross-sensor", "camera-invariance", "split"):
+        if protocol.name in (
+            "leave-one-dataset-out",
+            "leave-two-datasets-out",
+            "cross-sensor",
+            "camera-invariance",
+            "split",
+        ):
             tested = {by_name[name].camera for name in names}
             assert tested <= fold.unseen
             assert not tested & {by_name[name].camera for name in fold.train}
@@ -148,7 +155,12 @@ def test_what_each_protocol_is() -> None:
     taken = photographs(30)
     counts = {name: len(make_folds(protocol, taken)) for name, protocol in PROTOCOLS.items()}
     assert counts["leave-one-dataset-out"] == 3
+    assert counts["leave-two-datasets-out"] == 3 * 2
     assert counts["cross-sensor"] == 7
+    for fold in make_folds(PROTOCOLS["leave-two-datasets-out"], taken):
+        tested, _, absent = fold.name.partition(" without ")
+        assert {name.split("/")[0] for name in fold.test} == {tested}
+        assert not {tested, absent} & {name.split("/")[0] for name in fold.train}
     assert counts["camera-specific"] == 3 * (3 + 1 + 2)  # Gehler-Shi's folds run over both of its cameras
     assert counts["camera-invariance"] == 3 * 2 + 2 + 2
     # Canon1D is held out, Canon1DsMkIII is not: names are compared whole.
