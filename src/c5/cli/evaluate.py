@@ -45,6 +45,10 @@ def evaluate(
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
+    fold: Annotated[
+        list[str] | None,
+        typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
+    ] = None,
     plots: Plots = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
 ) -> None:
@@ -79,10 +83,12 @@ def evaluate(
             matrices=str(matrices) if matrices else None,
         )
 
-    methods = [each for text in method for each in find(text)]
-    for each in methods:
-        if isinstance(each, Trained) and not each.model.file.training.get("cameras"):
-            note = f"note: {each.name} does not say which cameras it was trained on; on those its errors prove nothing"
+    methods = [found for text in method for found in find(text)]
+    for tested in methods:
+        if isinstance(tested, Trained) and not tested.model.file.training.get("cameras"):
+            note = (
+                f"note: {tested.name} does not say which cameras it was trained on; on those its errors prove nothing"
+            )
             errors.print(note, markup=False)
     samples = read_samples(data)
     if only:
@@ -92,13 +98,25 @@ def evaluate(
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
     try:
-        results = run(chosen, samples, methods, out, report=_report, track=_track, command=_command(), jobs=jobs)
+        results = run(
+            chosen,
+            samples,
+            methods,
+            out,
+            report=_report,
+            track=_track,
+            command=_command(),
+            jobs=jobs,
+            only=fold or (),
+        )
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here", markup=False)
         raise
+    if results is None:
+        return
     given = sum(sample.made for sample in samples)
-    for fold in results.folds if given else []:
-        errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on", markup=False)
+    for each in results.folds if given else []:
+        errors.print(f"{each['name']}: {each['made_images']} of {given} made images could be trained on", markup=False)
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
     console.print(format_results(results, Format.MARKDOWN), markup=False)

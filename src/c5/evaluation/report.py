@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c5.errors import DataError
+from c5.evaluation.lights import light_headings, light_means
 from c5.evaluation.results import Results, Row
 from c5.metrics import Statistics
 
@@ -124,6 +125,16 @@ def make_camera_table(results: Results) -> Table | None:
     return Table("Mean error by camera", lines)
 
 
+def make_light_table(results: Results, dataset: str) -> Table:
+    """Mean errors on a dataset by the kind of light."""
+    lines = [
+        Line(row.name, tuple("-" if mean is None else f"{mean:.2f}" for mean in light_means(results, row, dataset)))
+        for row in results.rows
+        if dataset in row.statistics
+    ]
+    return Table(f"{dataset}, mean error by the color of the light", lines)
+
+
 def format_table(table: Table, headings: Sequence[str], style: Format) -> str:
     """A table as text. The best of our own figures in each column is bold."""
     if style is Format.CSV:
@@ -175,6 +186,8 @@ def format_results(results: Results, style: Format) -> str:
     cameras = make_camera_table(results)
     if cameras is not None:
         tables.append(format_table(cameras, camera_headings(results), style))
+    for dataset in results.datasets if results.lights else []:
+        tables.append(format_table(make_light_table(results, dataset), light_headings(results, dataset), style))
     if style is Format.MARKDOWN:
         tables.append(_commands(results))
     return "\n".join(tables)
