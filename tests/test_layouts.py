@@ -148,6 +148,13 @@ def write_intel_tau(root: Path) -> dict[str, Shot]:
     return shots
 
 
+def write_thumbnails(root: Path) -> None:
+    for camera, stem in (("Cube+", "12"), ("TAU_C_5DSR", "field3cam_0017"), ("TAU_N_D810", "field3cam_17")):
+        for kind, array in (("numpy_data", textured(3, 64, 64).astype(np.float32)), ("numpy_labels", RGB)):
+            (root / camera / kind).mkdir(parents=True)
+            np.save(root / camera / kind / f"{stem}.npy", array)
+
+
 WRITERS: dict[str, Callable[[Path], dict[str, Shot]]] = {
     "folder": write_folder,
     "manifest": write_manifest,
@@ -166,6 +173,8 @@ def miniatures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path
     for name, write in WRITERS.items():
         (root / name).mkdir()
         made[name] = root / name, write(root / name)
+    write_thumbnails(root / "thumbnails")
+    made["thumbnails"] = root / "thumbnails", {}
     made["ffcc"] = write_ffcc(root / "ffcc" / "set").parent, {}
     write_pack(read_samples(root / "manifest"), root / "x.c5data")
     made["pack"] = root / "x.c5data", {}
@@ -225,6 +234,43 @@ def test_working_images_are_means_over_areas(miniatures: Miniatures, layout: str
         np.testing.assert_allclose(small.rgb[small.counts], expected[small.counts], atol=1e-5)
         assert small.clipped[20:30, 50:70].all()
         assert small.counts.mean() > 0.8
+
+
+def test_thumbnails_know_no_white_level(tmp_path: Path) -> None:
+    write_thumbnails(tmp_path)
+    bright = textured(3, 64, 64).astype(np.float32)
+    bright[:2], bright[2:4] = 1, 0  # divided by its highest value; the calibration object is black
+    np.save(tmp_path / "Cube+/numpy_data/12.npy", bright)
+    samples = {sample.camera: sample for sample in read_samples(tmp_path)}
+    assert {(s.dataset, s.camera) for s in samples.values()} == {
+        ("Cube+", "Canon550D"),
+        ("INTEL-TAU", "Canon_5DSR"),
+        ("INTEL-TAU", "Nikon_D810"),
+    }
+    image = samples["Canon550D"].read()
+    np.testing.assert_array_equal(image.rgb, bright)
+    assert not image.clipped.any()
+    np.testing.assert_allclose(samples["Canon550D"].illuminant, RGB / np.linalg.norm(RGB))
+    assert samples["Canon550D"].scene is None
+    assert samples["Canon_5DSR"].scene == samples["Nikon_D810"].scene  # of the same scene, whatever the camera
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("Cube+/numpy_labels/12.npy", None, "12.npy: missing; complete"),
+        ("Cube+/numpy_labels/12.npy", b"x", "12.npy: not an array of numbers"),
+        ("Cube+/numpy_data/12.npy", None, "12.npy: has no image in numpy_data; complete"),
+    ],
+)
+def test_thumbnails_that_do_not_fit_are_named(tmp_path: Path, path: str, content: bytes | None, message: str) -> None:
+    write_thumbnails(tmp_path)
+    if content is None:
+        (tmp_path / path).unlink()
+    else:
+        (tmp_path / path).write_bytes(content)
+    (problem,) = examine(tmp_path).problems
+    assert re.search(message, problem.message)
 
 
 def test_labels_of_the_originals(miniatures: Miniatures) -> None:
