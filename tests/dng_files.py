@@ -95,10 +95,11 @@ def tagged_dng(pixels: Numbers, tags: dict[int, tuple[int, tuple[Any, ...]]] | N
     return buffer.getvalue()
 
 
-def after_preview(pixels: Numbers, byteorder: str = "<") -> bytes:
-    """A DNG as cameras write them: the first directory has a preview and the camera, one below it the mosaic."""
-    extra: list[Tag] = [(271, 2, 0, "Test", True), (272, 2, 0, "Camera", True), (50706, BYTE, 4, (1, 4, 0, 0), True)]
-    extra += [(50728, RATIONAL, 3, (1, 2, 1, 1, 3, 4), True)]
+def after_preview(pixels: Numbers, byteorder: str = "<", *, is_dng: bool = True) -> bytes:
+    """A file as cameras write them: the first directory has a preview and the camera, one below it the mosaic."""
+    extra: list[Tag] = [(271, 2, 0, "Test", True), (272, 2, 0, "Camera", True)]
+    if is_dng:
+        extra += [(50706, BYTE, 4, (1, 4, 0, 0), True), (50728, RATIONAL, 3, (1, 2, 1, 1, 3, 4), True)]
     sensor: list[Tag] = [(33421, SHORT, 2, (2, 2), True), (33422, BYTE, 4, (0, 1, 1, 2), True)]
     sensor += [(50714, LONG, 1, 512, True), (50717, LONG, 1, 15871, True)]
     settings: dict[str, Any] = {"metadata": None, "software": False}

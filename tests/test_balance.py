@@ -483,10 +483,13 @@ def test_a_roll_is_spread_evenly_and_what_fails_is_replaced() -> None:
 
     roll = build_roll(model, paths, load, origin=Origin.SET, size=20)
     assert roll.size == 3  # as many as the model takes
-    assert asked == [paths[i] for i in (0, 3, 6, 1, 2, 4)]  # 1 is a copy of 0
-    assert roll.paths == (paths[0], paths[2], paths[4])
+    assert asked == [paths[i] for i in (0, 3, 6, 1, 4, 7)]  # 1 is a copy of 0
+    assert roll.paths == (paths[0], paths[4], paths[7])
     assert [failure.path for failure in roll.failures] == [paths[3], paths[6]]
     assert build_roll(model, paths[3:4], load, origin=Origin.SET).profile is None
+    asked.clear()
+    assert build_roll(model, [*paths[:2]] * 50, load, origin=Origin.SET).size == 1
+    assert len(asked) <= 6  # copies of one photograph are not all read
 
 
 @given(seed=seeds, count=st.integers(1, 12))

@@ -150,7 +150,7 @@ def test_check_names_what_only_shows_in_the_pixels(tmp_path: Path) -> None:
     assert quick.exit_code == 1
     assert "c5: 1 problem\n" in quick.output
     assert "No such" not in run("check", folder, "--layout", "ffcc").output
-    assert "no layout is called 'other'; there are pack, manifest" in str(
+    assert "no layout is called 'other'; there are pack, set, manifest" in str(
         run("check", folder, "--layout", "other").exception
     )
 

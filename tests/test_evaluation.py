@@ -660,3 +660,33 @@ def test_named_configurations_are_the_papers_ablations() -> None:
     assert known["gain"].networks[0].gain
     names = [method.name for method in make_methods("c5:ablations", Rolls())]
     assert names == ["c5:plain", *(f"c5:{name}" for name in ABLATIONS)]
+
+
+@dataclass
+class Wrong(Fragile):
+    """A method of one's own with a mistake in it."""
+
+    wrong: Any = None
+    name: str = "mine"
+
+    def estimate(self, task: Task) -> dict[str, Estimates]:
+        return {"": self.wrong(len(task.test))}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda n: Estimates(np.ones((n, 3))), "must have the shape"),
+        (lambda n: Estimates(np.full((1, n, 3), np.nan)), "not finite"),
+        (lambda n: Estimates(-np.ones((1, n, 3))), "negative"),
+        (lambda n: Estimates(np.ones((2, n, 3)), np.ones((1, n))), "uncertainties"),
+    ],
+)
+def test_a_wrong_result_is_not_kept(tmp_path: Path, wrong: Any, message: str) -> None:
+    """The corrected method runs in the same folder."""
+    taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
+    with pytest.raises(ParameterError, match=message):
+        run(protocol, taken, [Wrong(0, wrong=wrong)], tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
+    done = run(protocol, taken, [Wrong(0, wrong=lambda n: Estimates(np.ones((1, n, 3))))], tmp_path)
+    assert not any(fold.kept for fold in done)

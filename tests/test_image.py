@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -114,6 +116,37 @@ def test_byte_order_and_layout_do_not_matter() -> None:
         np.testing.assert_array_equal(shrink(other).rgb, expected)
 
 
+@pytest.mark.parametrize("shape", [(1_000_000, 1), (1, 1_000_000), (700_000, 2), (150_000, 7)])
+def test_strips_are_as_quick_as_other_shapes(shape: tuple[int, int]) -> None:
+    pixels = np.full((*shape, 3), 0.25, np.float32)
+    pixels.reshape(-1, 3)[::5] = 0.75
+    started = time.process_time()
+    small = shrink(pixels)
+    assert time.process_time() - started < 3
+    assert small.rgb.shape[0] * small.rgb.shape[1] <= WORKING_PIXELS * 1.5
+    assert small.rgb.mean() == pytest.approx(pixels.mean(), rel=1e-3)
+
+
+def test_a_strip_shrinks_alike_both_ways() -> None:
+    pixels = textured(3, 9000, 40)
+    pixels[100:400, 3] = 1
+    mask = np.ones(pixels.shape[:2], np.bool_)
+    mask[2000:3000] = False
+    tall = shrink(LinearImage(pixels, mask, camera="a", source="b"))
+    wide = shrink(LinearImage(pixels.swapaxes(0, 1), mask.T))
+    np.testing.assert_allclose(tall.rgb, wide.rgb.swapaxes(0, 1), atol=1e-6)
+    np.testing.assert_array_equal(tall.mask, wide.mask.T)
+    np.testing.assert_array_equal(tall.clipped, wide.clipped.T)
+    assert (tall.camera, tall.source) == ("a", "b")
+
+
+def test_masks_of_numpy_are_not_passed_over() -> None:
+    pixels = np.ma.masked_greater(textured(4, 400, 600), 0.4)
+    for use in (LinearImage, shrink):
+        with pytest.raises(ImageError, match="masked arrays"):
+            use(pixels)
+
+
 def test_negative_pixels_are_cut_before_they_are_averaged() -> None:
     pixels = textured(9, 600, 800) - np.float32(0.1)
     np.testing.assert_allclose(shrink(pixels).rgb, shrink(LinearImage(pixels)).rgb, atol=1e-6)
@@ -125,7 +158,7 @@ def test_other_types_are_named_at_any_size() -> None:
             shrink(np.zeros((size, size, 3), np.int32))
 
 
-@pytest.mark.parametrize("value", [np.nan, 2.0])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2.0])
 def test_bad_pixels_in_large_arrays_are_named(value: float) -> None:
     pixels = np.full((600, 800, 3), 0.5, np.float32)
     for place in ((300, 400, 1), (599, 3, 0), (3, 799, 2)):

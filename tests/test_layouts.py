@@ -21,6 +21,9 @@ from test_datasets import write_ffcc
 
 from c5 import DataError, LinearImage
 from c5.datasets import LAYOUTS, Sample, examine, find_layout, read_samples, write_pack
+from c5.datasets.features import VividnessFeature
+from c5.datasets.prepared import write_prepared
+from c5.datasets.thumbnails import IMAGES, LABELS
 from c5.image import shrink
 
 scipy_io = pytest.importorskip("scipy.io")
@@ -148,11 +151,16 @@ def write_intel_tau(root: Path) -> dict[str, Shot]:
     return shots
 
 
-def write_thumbnails(root: Path) -> None:
-    for camera, stem in (("Cube+", "12"), ("TAU_C_5DSR", "field3cam_0017"), ("TAU_N_D810", "field3cam_17")):
-        for kind, array in (("numpy_data", textured(3, 64, 64).astype(np.float32)), ("numpy_labels", RGB)):
-            (root / camera / kind).mkdir(parents=True)
-            np.save(root / camera / kind / f"{stem}.npy", array)
+def write_thumbnails(root: Path) -> Path:
+    """Two images of each camera, as 64x64 arrays."""
+    rng = np.random.default_rng(0)
+    for camera, stem in (("Cube+", "{}"), ("TAU_C_5DSR", "C_5DSR_field3cam_00{}"), ("TAU_N_D810", "N_D810_field_{}")):
+        for number in (1, 2):
+            for kind, values in ((IMAGES, rng.random((64, 64, 3))), (LABELS, rng.uniform(0.3, 1, 3))):
+                path = root / camera / kind / f"{stem.format(number)}.npy"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                np.save(path, (values / values.max()).astype(np.float32))
+    return root
 
 
 WRITERS: dict[str, Callable[[Path], dict[str, Shot]]] = {
@@ -173,11 +181,12 @@ def miniatures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path
     for name, write in WRITERS.items():
         (root / name).mkdir()
         made[name] = root / name, write(root / name)
-    write_thumbnails(root / "thumbnails")
-    made["thumbnails"] = root / "thumbnails", {}
     made["ffcc"] = write_ffcc(root / "ffcc" / "set").parent, {}
     write_pack(read_samples(root / "manifest"), root / "x.c5data")
     made["pack"] = root / "x.c5data", {}
+    write_prepared(read_samples(root / "manifest"), root / "x.c5set", [VividnessFeature()])
+    made["set"] = root / "x.c5set", {}
+    made["thumbnails"] = write_thumbnails(root / "thumbnails"), {}
     return made
 
 
@@ -234,43 +243,6 @@ def test_working_images_are_means_over_areas(miniatures: Miniatures, layout: str
         np.testing.assert_allclose(small.rgb[small.counts], expected[small.counts], atol=1e-5)
         assert small.clipped[20:30, 50:70].all()
         assert small.counts.mean() > 0.8
-
-
-def test_thumbnails_know_no_white_level(tmp_path: Path) -> None:
-    write_thumbnails(tmp_path)
-    bright = textured(3, 64, 64).astype(np.float32)
-    bright[:2], bright[2:4] = 1, 0  # divided by its highest value; the calibration object is black
-    np.save(tmp_path / "Cube+/numpy_data/12.npy", bright)
-    samples = {sample.camera: sample for sample in read_samples(tmp_path)}
-    assert {(s.dataset, s.camera) for s in samples.values()} == {
-        ("Cube+", "Canon550D"),
-        ("INTEL-TAU", "Canon_5DSR"),
-        ("INTEL-TAU", "Nikon_D810"),
-    }
-    image = samples["Canon550D"].read()
-    np.testing.assert_array_equal(image.rgb, bright)
-    assert not image.clipped.any()
-    np.testing.assert_allclose(samples["Canon550D"].illuminant, RGB / np.linalg.norm(RGB))
-    assert samples["Canon550D"].scene is None
-    assert samples["Canon_5DSR"].scene == samples["Nikon_D810"].scene  # of the same scene, whatever the camera
-
-
-@pytest.mark.parametrize(
-    ("path", "content", "message"),
-    [
-        ("Cube+/numpy_labels/12.npy", None, "12.npy: missing; complete"),
-        ("Cube+/numpy_labels/12.npy", b"x", "12.npy: not an array of numbers"),
-        ("Cube+/numpy_data/12.npy", None, "12.npy: has no image in numpy_data; complete"),
-    ],
-)
-def test_thumbnails_that_do_not_fit_are_named(tmp_path: Path, path: str, content: bytes | None, message: str) -> None:
-    write_thumbnails(tmp_path)
-    if content is None:
-        (tmp_path / path).unlink()
-    else:
-        (tmp_path / path).write_bytes(content)
-    (problem,) = examine(tmp_path).problems
-    assert re.search(message, problem.message)
 
 
 def test_labels_of_the_originals(miniatures: Miniatures) -> None:
@@ -493,7 +465,7 @@ def test_the_layout_in_the_documentation_works(tmp_path: Path) -> None:
 
 
 def test_the_documentation_lists_every_layout() -> None:
-    listed = re.findall(r"^\| [^|]+ \| `([a-z][\w-]+)` \|", DOCUMENT.read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `([a-z][\w-]+)` \|", DOCUMENT.read_text(), re.MULTILINE)
     assert set(listed) == {layout.NAME for layout in LAYOUTS}
 
 
@@ -507,3 +479,26 @@ def test_a_clipped_pixel_of_cube_is_near_the_largest(tmp_path: Path) -> None:
     assert image.clipped.sum() == 2
     assert image.clipped[0, :2].all()
     assert isinstance(image, LinearImage)
+
+
+def test_thumbnails_are_what_the_repository_of_dmcc_holds(tmp_path: Path) -> None:
+    write_thumbnails(tmp_path)
+    samples = read_samples(tmp_path)
+    assert [(sample.dataset, sample.camera) for sample in samples[::2]] == [
+        ("Cube+", "Canon550D"),
+        ("INTEL-TAU", "Canon_5DSR"),
+        ("INTEL-TAU", "Nikon_D810"),
+    ]
+    assert [sample.scene for sample in samples] == [None, None, "field3cam/1", "field3cam/2", None, None]
+    image = samples[0].read()
+    assert image.rgb.max() == 1
+    assert not image.clipped.any()  # the highest value of each image is 1, whatever was clipped
+    assert all(np.isclose(np.linalg.norm(sample.illuminant), 1) for sample in samples)
+    (tmp_path / "Cube+" / LABELS / "1.npy").unlink()
+    (tmp_path / "Cube+" / IMAGES / "2.npy").unlink()
+    (tmp_path / "TAU_C_5DSR" / LABELS / "C_5DSR_field3cam_001.npy").write_bytes(b"no array")
+    messages = [problem.message for problem in examine(tmp_path).problems]
+    assert len(messages) == 3
+    assert "missing" in messages[0]
+    assert "not an array" in messages[1]
+    assert "has no image" in messages[2]

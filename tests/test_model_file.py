@@ -147,7 +147,7 @@ def test_graphs_for_another_grid_are_noticed() -> None:
 
 def test_a_graph_that_cannot_run_is_named() -> None:
     with pytest.raises(ModelFileError, match="cannot be run"):
-        Model(A_MODEL).calibrate_histograms([Histograms(Grid(32), np.zeros((2, 32, 32), np.float32))])
+        Model(A_MODEL).calibrate_histograms([Histograms(Grid.published(32), np.zeros((2, 32, 32), np.float32))])
 
 
 def test_graphs_must_fit_the_kind() -> None:

@@ -445,6 +445,17 @@ def test_a_file_cut_anywhere_is_an_error_of_ours(tmp_path: Path, layout: Layout)
             read(tmp_path / "a.dng", data[:keep])
 
 
+@pytest.mark.parametrize("name", ["a.nef", "a.NEF", "a.tif", "a.dng"])
+@pytest.mark.parametrize("is_dng", [True, False])
+def test_a_file_cut_after_its_preview_is_damaged(tmp_path: Path, name: str, is_dng: bool) -> None:
+    """The preview is never taken for the picture."""
+    data = after_preview(numbers(1, 120, 160)[..., 0], is_dng=is_dng)
+    end = data.index(bytes([99]) * 3600) + 3600
+    for keep in (*range(end - 30, end + 200, 10), *range(end + 200, len(data), 2000)):
+        with pytest.raises(ReadError, match=rf"{name}: .*damaged"):
+            read(tmp_path / name, data[:keep])
+
+
 def test_a_size_that_cannot_be_is_refused_before_unpacking(tmp_path: Path) -> None:
     data = encode_dng(numbers(1, 60, 80), camera(), Layout())
     with pytest.raises(ReadError, match=r"a\.dng: claims to hold 6000x6000 pixels"):

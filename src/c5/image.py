@@ -152,12 +152,12 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
         _check_range(edge.min(initial=0), edge.max(initial=0), white)
     for row, block in enumerate(blocks):  # a row of cells at a time stays in the cache
         lowest = block.min() if exact is np.float32 else 0
+        peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
+        _check_range(lowest, peaks.max(), white)
         if lowest < 0:
             block = np.maximum(block, 0)
         sums = block.sum(axis=0, dtype=exact).reshape(columns, -1).astype(np.float32)
         rgb[row] = (sums @ across / (side * side * white)).T
-        peaks = block.max(axis=0).reshape(columns, -1).max(axis=1)
-        _check_range(lowest, peaks.max(), white)
         suspect = np.flatnonzero(peaks >= white if flags is None else flags[row].any(axis=(0, 2)))
         if suspect.size:
             cells = block[:, suspect]  # (side, cells, side, 3)

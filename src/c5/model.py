@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
 """A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
-
-Item = TypeVar("Item")
 
 PROFILE_FORMAT = "c5-profile"
 PROFILE_VERSION = 1
@@ -73,9 +72,11 @@ class Profile:
                 features = tuple(file[f"level_{level}"] for level in range(len(file.files) - 1))
                 return cls(description["model"], features, int(description["n_images"]), description["camera"])
         except FileNotFoundError:
-            raise ProfileError(f"{path}: no such file; make one with c5 calibrate") from None
+            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
         except (*UNPACKING_ERRORS, TypeError, AttributeError) as error:
-            raise ProfileError(f"{path}: damaged or not a camera profile; make it again with c5 calibrate") from error
+            raise ProfileError(
+                f"{path}: damaged or not a camera profile; make it again with Model.calibrate"
+            ) from error
 
 
 class Model:
@@ -154,11 +155,6 @@ class Model:
         cameras = {profile.camera for profile in profiles}
         return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
 
-    def choose(self, roll: Sequence[Item], most: int | None = None) -> list[Item]:
-        """As many of a roll as are wanted and the model takes, evenly spread over it."""
-        count = self.takes(len(roll) if most is None else min(most, len(roll)))
-        return [roll[i * len(roll) // count] for i in range(count)]
-
     def takes(self, count: int) -> int:
         """How many of so many additional images the model can use: any number, but for a `separate` model."""
         return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count
@@ -217,7 +213,7 @@ class Model:
         else:
             fits = [level.shape for level in profile.features] == self._profile_shapes
         if not fits:
-            raise ProfileError("the profile is damaged; make it again with c5 calibrate")
+            raise ProfileError("the profile is damaged; make it again with Model.calibrate")
 
     @cached_property
     def _roll(self) -> InferenceSession:
@@ -236,8 +232,7 @@ class Model:
         return self.calibrate_histograms([])
 
     def _session(self, graph: str) -> InferenceSession:
-        import onnxruntime
-
+        onnxruntime = _load_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
@@ -249,6 +244,18 @@ class Model:
         if session.get_inputs()[0].shape != [1, self.grid.channels, self.grid.bins, self.grid.bins]:
             raise ModelFileError(f"the model {self.name} is damaged: its graphs are not for its grid")
         return session
+
+
+def _load_onnxruntime() -> Any:
+    """onnxruntime, without its telemetry: it reads this variable when it is first imported."""
+    asked = os.environ.get("ORT_DISABLE_TELEMETRY")
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime
+    finally:
+        if asked is None:
+            del os.environ["ORT_DISABLE_TELEMETRY"]
+    return onnxruntime
 
 
 def _open(image: ImageLike) -> LinearImage:

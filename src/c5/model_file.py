@@ -111,7 +111,7 @@ def read_model(path: str | Path) -> ModelFile:
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
     if not data.startswith(b"PK"):
-        raise ModelFileError(f"{path}: not a C5 model file; `c5 convert` makes one of a published .pth file")
+        raise ModelFileError(f"{path}: not a C5 model file; published .pth weights must be converted first")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = {info.filename: _unpack(archive, info) for info in archive.infolist()}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Float64s
-from c5.errors import DataError
+from c5.errors import DataError, ParameterError
 
 MOST_VIVID = 20
 """The vivid photographs of a camera are this many, and so are the dull ones, as in the paper."""
@@ -51,6 +51,8 @@ def select_rolls(
     selection: Selection, cameras: Names, vivid: Float64s, queries: Ints, count: int, rng: np.random.Generator
 ) -> Ints:
     """(queries, count) rolls for queries among images; which images exist is told by `cameras`, an image each."""
+    if selection is Selection.RECENT:
+        raise ParameterError("photographs of datasets tell no time: rolls cannot be chosen by it")
     if selection is Selection.RANDOM:
         return draw_rolls(cameras, queries, count, rng)
     rolls = np.empty((len(queries), count), np.int64)

@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from c5.errors import ParameterError, ReadError
+from c5.errors import ParameterError
+from c5.io.files import config_folder, read_toml
 
 FILE = "c5.toml"
 VARIABLE = "C5_CONFIG"
@@ -24,24 +25,8 @@ def find_config() -> Path | None:
     """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
-    from platformdirs import user_config_path
-
-    path = user_config_path("c5") / FILE
+    path = config_folder() / FILE
     return path if path.is_file() else None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file holds."""
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ReadError(f"{path}: not UTF-8; save it so") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ReadError(f"{path}: not TOML: {error}") from None
 
 
 def _read_table(path: Path, table: dict[str, Any], command: Any, where: str) -> dict[str, Any]:

@@ -28,9 +28,12 @@ console = Console(soft_wrap=True, highlight=False)
 Item = TypeVar("Item")
 
 FLAGS = {
+    "resume=True": "--resume",
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
+    "Model.calibrate": "c5 calibrate",
+    "prepare it for this recipe too": "prepare it again with c5 data prepare --for RECIPE",
     "more problems)": "more problems: see c5 data check)",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""

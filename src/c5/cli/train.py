@@ -61,8 +61,6 @@ def train(
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
-    if (out / "checkpoint.pt").exists() and not overwrite:
-        raise ParameterError(f"{out}: holds a run already; go on with --resume {out}, or start anew with --overwrite")
     if recipe is not None and config is not None:
         raise ParameterError("--config says which recipe it changes: leave --recipe out")
     training = (recipe or Recipe.BUNDLED).make() if config is None else read_config(config)
@@ -74,11 +72,11 @@ def train(
     )
     known = str(matrices.resolve()) if matrices else None
     making = None if augmentation is None else find_making(augmentation, made, known)
-    (out / "checkpoint.pt").unlink(missing_ok=True)  # the run writes the other files anew
-    _run(out, Plan(training, [str(path.resolve()) for path in data], hold_out or [], making), tensorboard)
+    plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making)
+    _run(out, plan, tensorboard, overwrite)
 
 
-def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
+def _run(folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = False) -> None:
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
 
@@ -107,7 +105,9 @@ def _run(folder: Path, plan: Plan | None, tensorboard: bool) -> None:
 
         shown = [-1]  # tenths of the run that a log has a line for
         try:
-            run_training(folder, plan, tensorboard=tensorboard, report=report, track=track, say=say)
+            run_training(
+                folder, plan, overwrite=overwrite, tensorboard=tensorboard, report=report, track=track, say=say
+            )
         except KeyboardInterrupt:
             progress.stop()
             say(f"stopped; go on with: c5 train --resume {folder}")

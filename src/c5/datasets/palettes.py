@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,15 +53,21 @@ class Palettes:
         return replace(self, spans=self.spans[index])
 
 
-def join(palettes: Sequence[Palettes]) -> Palettes:
-    """The palettes of several images as one value."""
-    starts = np.cumsum([0, *(len(one.cells) for one in palettes)])[:-1]
-    moved = [one.spans + np.array([start, 0]) for one, start in zip(palettes, starts.tolist(), strict=True)]
+def join(palettes: Iterable[Palettes]) -> Palettes:
+    """The palettes of several images as one value. Each is let go before the next is asked for."""
+    cells, codes = bytearray(), bytearray()  # which grow in place
+    spans: list[NDArray[np.int64]] = []
+    powers: tuple[int, ...] = ()
+    for found in palettes:
+        powers = found.powers
+        spans.append(found.spans + np.array([len(cells) // found.cells.itemsize, 0]))
+        cells += found.cells.tobytes()
+        codes += found.codes.tobytes()
     return Palettes(
-        palettes[0].powers,
-        np.concatenate([one.cells for one in palettes]),
-        np.concatenate([one.codes for one in palettes]),
-        np.concatenate(moved),
+        powers,
+        np.frombuffer(cells, np.int16),
+        np.frombuffer(codes, np.uint8).reshape(-1, len(powers)),
+        np.concatenate(spans),
     )
 
 

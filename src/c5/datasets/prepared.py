@@ -136,7 +136,9 @@ def prepare(
     for sample in missing:
         if isinstance(sample.pixels, PreparedImage):
             lacking = next(key for key in keys if not sample.pixels.has(key))
-            raise DataError(f"{sample.path}: was not prepared for this: it lacks {lacking!r}; prepare it again")
+            raise DataError(
+                f"{sample.path}: was not prepared for this (it lacks {lacking!r}); prepare it for this recipe too"
+            )
     contents = [[sample.name, sample.pixels.digest()] for sample in missing]
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
     if not path.exists():
@@ -162,7 +164,9 @@ def _passing_folder() -> Path:
 def load_feature(sample: Sample, feature: Feature[Decoded]) -> Decoded:
     """A feature of a sample that `prepare` has prepared."""
     if sample.prepared is None or not sample.prepared.has(feature.key):
-        raise DataError(f"{sample.path}: was not prepared for this: it lacks {feature.key!r}; prepare it again")
+        raise DataError(
+            f"{sample.path}: was not prepared for this (it lacks {feature.key!r}); prepare it for this recipe too"
+        )
     return sample.prepared.find(feature.key, feature.decode)
 
 

@@ -179,7 +179,7 @@ def split_by_name(train: Sequence[str], test: Sequence[str]) -> Protocol:
         return [_unseen(f"{', '.join(train)} to {', '.join(test)}", pool, names)]
 
     if not train or not test:
-        raise ParameterError("a split needs names to train on and names to test on: --train NAME --test NAME")
+        raise ParameterError("a split needs names to train on and names to test on")
     return Protocol("split", f"trained on {', '.join(train)}, tested on {', '.join(test)}", folds)
 
 

@@ -170,7 +170,7 @@ def camera_headings(results: Results) -> list[str]:
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
     """A folder as one document, in the order of names: the words of NAME.md, then the tables of NAME.json."""
     if not any(folder.glob("*.json")):
-        raise DataError(f"{folder}: no results in it; copy the results.json of c5 evaluate there")
+        raise DataError(f"{folder}: no results in it; copy the results.json of an evaluation there")
     parts = []
     for path in sorted(folder.glob("*.md")) + sorted(folder.glob("*.json")):
         if path.suffix == ".json":

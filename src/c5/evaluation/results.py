@@ -102,7 +102,7 @@ class Results:
         try:
             content = json.loads(Path(path).read_text())
             if content["format"] != FORMAT:
-                raise ReadError(f"{path}: no results of c5 evaluate")
+                raise ReadError(f"{path}: no results of an evaluation")
             if content["version"] > VERSION:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             rows = [_from_json(row) for row in content["rows"]]
@@ -111,7 +111,7 @@ class Results:
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise ReadError(f"{path}: damaged or no results of c5 evaluate ({error}); make it again") from error
+            raise ReadError(f"{path}: damaged, or no results of an evaluation ({error}); make it again") from error
 
     @property
     def datasets(self) -> list[str]:

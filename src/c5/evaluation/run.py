@@ -144,10 +144,25 @@ class _Run(NamedTuple):
         if kept is not None:
             return _FoldResult(test, _errors(kept[0], truth), kept[1], kept=True)
         task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
-        found = {variant: _rounded(estimates) for variant, estimates in method.estimate(task).items()}
+        estimates = method.estimate(task)
+        for variant, given in estimates.items():
+            _check(given, len(test), f"{method.name} {variant}".strip())
+        found = {variant: _rounded(given) for variant, given in estimates.items()}
         origin = _provenance(self.command, method)
         _save(place, key, found, origin, [sample.name for sample in test], truth)
         return _FoldResult(test, _errors(found, truth), origin, kept=False)
+
+
+def _check(given: Estimates, images: int, method: str) -> None:
+    """Refuse what cannot be estimates before anything of it is kept."""
+    shape = np.shape(given.illuminants)
+    if len(shape) != 3 or shape[1:] != (images, 3):
+        raise ParameterError(f"{method}: illuminants must have the shape (repeats, {images}, 3), not {shape}")
+    if not np.isfinite(given.illuminants).all() or not (np.min(given.illuminants, axis=-1) >= 0).all():
+        raise ParameterError(f"{method}: an illuminant is not finite, or negative; mend the method and run it again")
+    unsure = given.uncertainties
+    if unsure is not None and (np.shape(unsure) != shape[:2] or not np.isfinite(unsure).all()):
+        raise ParameterError(f"{method}: uncertainties must be finite, of the shape {shape[:2]}")
 
 
 def _load_results(

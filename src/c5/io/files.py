@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tomllib
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from uuid import uuid4
 
-from c5.errors import WriteError
+from c5.errors import ReadError, WriteError
 
 
 def open_regular(path: str | bytes | Path) -> BinaryIO:
@@ -57,8 +58,34 @@ def write_file(path: str | Path, data: bytes) -> Path:
 
 def cache_folder() -> Path:
     """Where what can be computed again is kept."""
+    return _own_folder("user_cache_dir", ".cache")
+
+
+def data_folder() -> Path:
+    """Where the user's catalogue is kept."""
+    return _own_folder("user_data_dir", ".local/share")
+
+
+def config_folder() -> Path:
+    """Where the user's defaults are kept."""
+    return _own_folder("user_config_dir", ".config")
+
+
+def _own_folder(kind: str, otherwise: str) -> Path:
     try:
         import platformdirs
     except ImportError:  # on a machine for training alone
-        return Path.home() / ".cache" / "c5"
-    return Path(platformdirs.user_cache_dir("c5"))
+        return Path.home() / otherwise / "c5"
+    return Path(getattr(platformdirs, kind)("c5"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ReadError(f"{path}: not UTF-8; save it so") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ReadError(f"{path}: not TOML: {error}") from None

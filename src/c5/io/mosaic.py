@@ -128,6 +128,8 @@ def _libraw() -> Iterator[None]:
     except rawpy.LibRawFileUnsupportedError:
         version = ".".join(map(str, rawpy.libraw_version))
         raise ReadError(f"damaged, or unknown to LibRaw {version}; {REMEDY}") from None
+    except MemoryError:
+        raise ReadError(f"it needs more memory than a photograph does; {AGAIN}") from None
     except Exception as error:
         said = error.args[0] if error.args else b""
         reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)

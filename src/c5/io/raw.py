@@ -61,7 +61,7 @@ WANTED = (
 MAX_PAGES, MAX_TEXT = 16, 1024
 """More directories of pictures, and letters of a name, than any camera writes."""
 
-LIGHT_SOURCES_KELVIN = {
+LIGHT_SOURCES_KELVIN: dict[float, float] = {
     1: 5500, 2: 4150, 3: 2850, 4: 5500, 9: 5500, 10: 6500, 11: 7500, 12: 6400, 13: 5050, 14: 4150, 15: 3525, 16: 2925,
     17: 2856, 18: 5500, 19: 6500, 20: 5500, 21: 6504, 22: 7500, 23: 5000, 24: 3200,
 }  # fmt: skip
@@ -185,18 +185,18 @@ def _read_tags(file: BinaryIO) -> _Tags:
     except ReadError:
         return NO_TAGS
     pages, lost = [tiff.first], False
-    for place in _numbers(tiff, tiff.first.get(SUB_IFDS))[:MAX_PAGES]:
+    for place in _integers(tiff, tiff.first.get(SUB_IFDS))[:MAX_PAGES]:
         try:
-            pages.append(tiff.directory(int(place)))
+            pages.append(tiff.directory(place))
         except ReadError:
             lost = True
     values = _values(tiff, tiff.first)
-    for place in _numbers(tiff, tiff.first.get(EXIF))[:1]:
+    for place in _integers(tiff, tiff.first.get(EXIF))[:1]:
         with suppress(ReadError):
-            values |= _values(tiff, tiff.directory(int(place)), (DATE_TIME_ORIGINAL,))
-    photometric = frozenset(int(number) for page in pages for number in _numbers(tiff, page.get(PHOTOMETRIC))[:1])
-    deep = max(_numbers(tiff, tiff.first.get(BITS)), default=1) > 8
-    is_preview = _numbers(tiff, tiff.first.get(NEW_SUBFILE_TYPE)) == (1,)
+            values |= _values(tiff, tiff.directory(place), (DATE_TIME_ORIGINAL,))
+    photometric = frozenset(kind for page in pages for kind in _integers(tiff, page.get(PHOTOMETRIC))[:1])
+    deep = max(_integers(tiff, tiff.first.get(BITS)), default=1) > 8
+    is_preview = _integers(tiff, tiff.first.get(NEW_SUBFILE_TYPE)) == (1,)
     return _Tags(values, photometric, deep, lost and is_preview and not photometric & {COLOR_FILTER_ARRAY, LINEAR_RAW})
 
 
@@ -204,17 +204,15 @@ def _values(tiff: Tiff, directory: Directory, codes: tuple[int, ...] = WANTED) -
     found: dict[int, Value] = {}
     for code in codes:
         tag = directory.get(code)
-        if tag is not None and tag.kind in (TEXT, OPAQUE):
+        if tag is not None:
             with suppress(ReadError):
-                found[code] = tiff.data(tag, MAX_TEXT)
-        elif tag is not None:
-            found[code] = _numbers(tiff, tag)
+                found[code] = tiff.data(tag, MAX_TEXT) if tag.kind in (TEXT, OPAQUE) else tiff.numbers(tag)
     return found
 
 
-def _numbers(tiff: Tiff, tag: Tag | None) -> tuple[float, ...]:
+def _integers(tiff: Tiff, tag: Tag | None) -> tuple[int, ...]:
     try:
-        return tiff.numbers(tag)
+        return tiff.integers(tag)
     except ReadError:
         return ()
 
@@ -309,7 +307,7 @@ def _matrices(tags: _Tags, table: NDArray[np.floating], name: str) -> CameraMatr
         colors, individual = _reals(matrix, 9), _reals(unit, 9)
         if colors is not None:
             product = (np.eye(3) if individual is None else individual.reshape(3, 3)) @ colors.reshape(3, 3)
-            kelvin = LIGHT_SOURCES_KELVIN.get(int(light[0]), default) if light else default
+            kelvin = LIGHT_SOURCES_KELVIN.get(light[0], default) if light else default
             found[kelvin] = (np.ones(3) if balance is None else balance)[:, None] * product
     if not found and np.isfinite(table).all() and table.any():
         found[6504] = np.asarray(table, dtype=np.float64)

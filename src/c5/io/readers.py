@@ -219,7 +219,7 @@ def _decode_tiff(file: BinaryIO, size: int) -> _Decoded:
     if ICC_PROFILE in tiff.first:
         told = judge_profile(tiff.data(tiff.first[ICC_PROFILE], MAX_PROFILE_BYTES))
     elif TRANSFER_FUNCTION in tiff.first:
-        table = tiff.data(tiff.first[TRANSFER_FUNCTION], 2 << tiff.number(BITS, 8))  # of the first channel
+        table = tiff.data(tiff.first[TRANSFER_FUNCTION], 2 << tiff.integer(BITS, 8))  # of the first channel
         told = judge_table(np.frombuffer(table[: len(table) // 2 * 2], tiff.order + "u2"))
     return _Decoded(read_pixels(tiff, picture), told)
 

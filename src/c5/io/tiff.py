@@ -97,7 +97,7 @@ class Tiff:
         return found
 
     def read(self, place: int, size: int) -> bytes:
-        if place + size > self.size:
+        if place < 0 or place + size > self.size:
             raise ReadError(DAMAGED.format("it ends before its data does"))
         self.file.seek(place)
         data = self.file.read(size)
@@ -117,10 +117,13 @@ class Tiff:
             return tuple(top / bottom if bottom else math.nan for top, bottom in zip(*[iter(values)] * 2, strict=True))
         return values
 
-    def number(self, code: int, default: int, directory: Directory | None = None) -> int:
-        """A single whole number of a directory, the first one by default."""
-        values = self.numbers((self.first if directory is None else directory).get(code))
-        return int(values[0]) if values and math.isfinite(values[0]) else default
+    def integers(self, tag: Tag | None) -> tuple[int, ...]:
+        """The same of a tag that holds whole numbers."""
+        return tuple(value for value in self.numbers(tag) if isinstance(value, int))
+
+    def integer(self, code: int, default: int) -> int:
+        """The first whole number of a tag of the first directory."""
+        return next(iter(self.integers(self.first.get(code))), default)
 
     def data(self, tag: Tag | None, most: int) -> bytes:
         """The bytes of a tag, up to so many."""
@@ -146,8 +149,8 @@ class Picture(NamedTuple):
 def find_picture(tiff: Tiff) -> Picture:
     """The picture of a TIFF, checked for whether it can be read and fits into its file."""
     first = tiff.first
-    height, width = tiff.number(HEIGHT, 0), tiff.number(WIDTH, 0)
-    samples, planar = tiff.number(SAMPLES, 1), tiff.number(PLANAR, 1)
+    height, width = tiff.integer(HEIGHT, 0), tiff.integer(WIDTH, 0)
+    samples, planar = tiff.integer(SAMPLES, 1), tiff.integer(PLANAR, 1)
     if min(height, width) < 1:
         raise ReadError(DAMAGED.format("it has no size"))
     if samples != 3:
@@ -156,26 +159,26 @@ def find_picture(tiff: Tiff) -> Picture:
     name = TYPES.get(described.pop()) if len(described) == 1 else None
     if name is None:
         raise ReadError("samples must be 8- or 16-bit numbers, or floating-point; export it as a 16-bit TIFF")
-    if tiff.number(PHOTOMETRIC, RGB) not in (BLACK_IS_ZERO, RGB, LINEAR_RAW):
+    if tiff.integer(PHOTOMETRIC, RGB) not in (BLACK_IS_ZERO, RGB, LINEAR_RAW):
         raise ReadError("its colors are not RGB; export it as a linear 16-bit RGB TIFF")
-    compression = tiff.number(COMPRESSION, 1)
-    if compression not in DECOMPRESSORS or tiff.number(FILL_ORDER, 1) != 1:
+    compression = tiff.integer(COMPRESSION, 1)
+    if compression not in DECOMPRESSORS or tiff.integer(FILL_ORDER, 1) != 1:
         raise ReadError(f"its compression (number {compression}) is not supported; export it without compression")
     tiled = TILE_OFFSETS in first
     if tiled:
-        part = tiff.number(TILE_HEIGHT, 0), tiff.number(TILE_WIDTH, 0)
+        part = tiff.integer(TILE_HEIGHT, 0), tiff.integer(TILE_WIDTH, 0)
         codes = TILE_OFFSETS, TILE_LENGTHS
     else:
-        part = min(tiff.number(ROWS_PER_STRIP, height), height), width
+        part = min(tiff.integer(ROWS_PER_STRIP, height), height), width
         codes = STRIP_OFFSETS, STRIP_LENGTHS
-    offsets, lengths = (tuple(map(int, tiff.numbers(first.get(code)))) for code in codes)
+    offsets, lengths = (tiff.integers(first.get(code)) for code in codes)
     planes = samples if planar == 2 else 1
     if min(part) < 1 or len(offsets) != len(lengths) or len(offsets) != planes * math.prod(_tiles(height, width, part)):
         raise ReadError(DAMAGED.format("the list of its parts is wrong"))
     if sum(lengths) > tiff.size or min(lengths) < 0:
         raise ReadError(DAMAGED.format("its parts are larger than the file"))
     dtype = np.dtype(tiff.order + name)
-    predictor = tiff.number(PREDICTOR, 1)
+    predictor = tiff.integer(PREDICTOR, 1)
     return Picture(height, width, samples, dtype, compression, predictor, planar == 2, tiled, part, offsets, lengths)
 
 

@@ -68,18 +68,18 @@ def build_roll(
 ) -> Roll:
     """The roll of up to `size` photographs, or of all that the model takes, spread evenly over `paths`.
 
-    Those that cannot be used, and copies of one that is in the roll already, are replaced by others. Photographs of two
-    cameras are refused. Without any that can be used, the roll has no profile. `camera` is the name to keep; by default
-    the one that the files tell.
+    Those that cannot be used are replaced by others, and so are copies of one that is in the roll already, unless there
+    are more copies than photographs. Photographs of two cameras are refused. Without any that can be used, the roll has
+    no profile. `camera` is the name to keep; by default the one that the files tell.
     """
     count = model.takes(len(paths) if size is None else min(size, len(paths)))
-    first = {index * len(paths) // count for index in range(count)}
-    waiting = [*sorted(first), *(index for index in range(len(paths)) if index not in first)]
+    waiting = _spread(range(len(paths)), count)
+    copies = 0
     chosen: dict[int, Photo] = {}
     failures: list[Failure] = []
     contents: set[bytes] = set()
     cameras: set[str] = set()
-    while waiting and len(chosen) < count:
+    while waiting and len(chosen) < count and copies < count:
         batch, waiting = waiting[: count - len(chosen)], waiting[count - len(chosen) :]
         for index, photo in zip(batch, load([paths[index] for index in batch]), strict=True):
             if isinstance(photo, Failure):
@@ -90,7 +90,9 @@ def build_roll(
                 both = " and ".join(sorted(cameras))
                 raise ReadError(f"{photo.path.parent}: photographs of {both}; a roll needs one camera's alone")
             content = _digest_content(photo)
-            if content not in contents:
+            if content in contents:
+                copies += 1
+            else:
                 contents.add(content)
                 chosen[index] = photo
     photos = [chosen[index] for index in sorted(chosen)]
@@ -138,6 +140,16 @@ def list_roll(folder: Path) -> list[Path]:
         raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
     listed = [path for path in folder.iterdir() if not path.name.lower().endswith(OWN_PREVIEWS)]
     return sorted(path for path in listed if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
+
+
+def _spread(items: Sequence[int], count: int) -> list[int]:
+    """So many items spread evenly, then as many of the rest, then what is left."""
+    ordered: list[int] = []
+    for _ in range(2):
+        some = [items[index * len(items) // count] for index in range(count)] if count < len(items) else list(items)
+        ordered += some
+        items = sorted(set(items) - set(some))
+    return [*ordered, *items]
 
 
 def _digest_content(photo: Photo) -> bytes:

@@ -18,6 +18,7 @@ def run_training(
     folder: Path,
     plan: Plan | None,
     *,
+    overwrite: bool = False,
     tensorboard: bool,
     report: Callable[[Plan, Progress], None],
     track: Callable[[Sequence[Any], str], Iterable[Any]],
@@ -29,14 +30,16 @@ def run_training(
     """
     if plan is None:
         plan = Plan.load(folder)
-    elif (folder / "checkpoint.pt").exists():
-        raise ParameterError(f"{folder}: holds a run already; resume it, or choose another folder")
+    elif (folder / "checkpoint.pt").exists() and not overwrite:
+        raise ParameterError(f"{folder}: holds a run already; resume it (resume=True), or replace it (overwrite=True)")
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
+    if overwrite:  # only now, when the data are known to be good
+        (folder / "checkpoint.pt").unlink(missing_ok=True)
     plan.save(folder)
     board = _board(folder) if tensorboard else None
     if plan.making is not None:

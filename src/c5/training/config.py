@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
@@ -11,6 +10,7 @@ from typing import Any, TypeAlias
 
 from c5.errors import ParameterError
 from c5.histograms import Geometry, Grid
+from c5.io.files import read_toml
 
 
 class RollKind(Enum):
@@ -256,12 +256,7 @@ def paper_training(n_images: int = 9) -> RealTraining:
 def read_config(path: str | Path) -> TrainConfig:
     """The configuration in a TOML file: its `recipe` (default: bundled), with the fields that the file sets."""
     path = Path(path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path}: not TOML: {error}") from None
+    table = read_toml(path)
     recipe = table.pop("recipe", Recipe.BUNDLED.value)
     if recipe not in [known.value for known in Recipe]:
         names = ", ".join(known.value for known in Recipe)

@@ -81,7 +81,7 @@ def load_training_data(samples: Sequence[Sample], config: TrainConfig, track: Tr
             views[index] = load_feature(sample, feature).seen
         return TrainingData(illuminants, cameras, views=views)
     palette = PaletteFeature(config.grid.powers)
-    palettes = join([load_feature(sample, palette) for sample in track(samples)])
+    palettes = join(load_feature(sample, palette) for sample in track(samples))
     return TrainingData(illuminants, cameras, palettes=palettes)
 
 

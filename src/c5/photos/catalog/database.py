@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import platformdirs
-
 from c5.errors import C5Error, DataError, WriteError
+from c5.io.files import data_folder
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
@@ -73,7 +72,7 @@ SCHEMA = (
 
 def default_path() -> Path:
     """Where the catalogue is unless another file is named: in the user's data folder."""
-    return Path(platformdirs.user_data_dir("c5")) / "catalog.db"
+    return data_folder() / "catalog.db"
 
 
 def connect(path: Path) -> sqlite3.Connection:
