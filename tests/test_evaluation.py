@@ -21,12 +21,13 @@ from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError,
 from c5.augmentation import Augmentation
 from c5.choices import Format, Selection
 from c5.cli.app import app
-from c5.color import Float64s, as_illuminant
+from c5.color import Float64s, angular_error, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
 from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import TorusFeature, wrapped_histograms
 from c5.evaluation import report
+from c5.evaluation.lights import light_headings, light_means
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
 from c5.evaluation.protocols import (
@@ -110,6 +111,7 @@ def made_images(taken: Sequence[Sample], count: int, rng: np.random.Generator) -
     return made
 
 
+UNSEEN = ("leave-one-dataset-out", "leave-two-datasets-out", "cross-sensor", "camera-invariance", "split")
 ALL = [*PROTOCOLS.values(), split_by_name(["NUS"], ["Gehler-Shi"]), split_by_name(["NUS", "Pixel"], ["Canon5D"])]
 
 
@@ -129,7 +131,13 @@ def test_nothing_of_the_test_side_reaches_training(protocol: Protocol, seed: int
             assert not sample.sources & names
             assert not sample.cameras & fold.unseen
             assert all(source in fold.train for source in sample.sources)
-        if protocol.name in ("leave-one-dataset-out", "cross-sensor", "camera-invariance", "split"):
+        if protocol.name in (
+            "leave-one-dataset-out",
+            "leave-two-datasets-out",
+            "cross-sensor",
+            "camera-invariance",
+            "split",
+        ):
             tested = {by_name[name].camera for name in names}
             assert tested <= fold.unseen
             assert not tested & {by_name[name].camera for name in fold.train}
@@ -149,7 +157,12 @@ def test_what_each_protocol_is() -> None:
     taken = photographs(30)
     counts = {name: len(make_folds(protocol, taken)) for name, protocol in PROTOCOLS.items()}
     assert counts["leave-one-dataset-out"] == 3
+    assert counts["leave-two-datasets-out"] == 3 * 2
     assert counts["cross-sensor"] == 7
+    for fold in make_folds(PROTOCOLS["leave-two-datasets-out"], taken):
+        tested, _, absent = fold.name.partition(" without ")
+        assert {name.split("/")[0] for name in fold.test} == {tested}
+        assert not {tested, absent} & {name.split("/")[0] for name in fold.train}
     assert counts["camera-specific"] == 3 * (3 + 1 + 2)  # Gehler-Shi's folds run over both of its cameras
     assert counts["camera-invariance"] == 3 * 2 + 2 + 2
     # Canon1D is held out, Canon1DsMkIII is not: names are compared whole.
@@ -276,6 +289,48 @@ def test_an_image_tested_twice_keeps_both_errors_and_folds_stay_whole() -> None:
     row = make_row("x", "", tested, images, {}, [])
     assert row.errors == [{"NUS/A": [1.0, 4.0, 2.0]}, {"NUS/A": [3.0, 5.0, None]}]
     assert row.statistics["NUS"].mean.mean == pytest.approx(3)
+
+
+def test_folds_can_run_apart_and_keep_every_estimate(tmp_path: Path) -> None:
+    taken, protocol = photographs(), PROTOCOLS["leave-one-dataset-out"]
+    run(protocol, taken, [Fragile(0)], tmp_path / "whole")
+    for name in ("NUS", "Phones", "Gehler-Shi"):
+        assert evaluate(protocol, taken, [Fragile(0)], tmp_path / "parts", only=[name]) is None
+    last = Fragile(0)
+    assert all(done.kept for done in run(protocol, taken, [last], tmp_path / "parts"))
+    assert not last.asked
+    whole, parts = (Results.load(tmp_path / name / "results.json") for name in ("whole", "parts"))
+    assert whole.rows[0].statistics == parts.rows[0].statistics
+    assert whole.lights == parts.lights
+    with pytest.raises(ParameterError, match="are called Gehler-Shi, NUS, Phones"):
+        evaluate(protocol, taken, [last], tmp_path / "new", only=["X"])
+    with np.load(next((tmp_path / "parts" / "folds").rglob("NUS.npz"))) as kept:
+        truth = {sample.name: sample.illuminant for sample in taken}
+        np.testing.assert_allclose(kept["truth"], [truth[name] for name in kept["names"]])
+        errors = angular_error(kept["illuminants m = 9"].astype(float), kept["truth"])
+        assert errors.mean() == pytest.approx(parts.rows[1].statistics["NUS"].mean.mean, abs=1e-4)
+        assert kept["uncertainties m = 9"].shape == errors.shape == (4, len(kept["names"]))
+
+
+def test_errors_by_the_color_of_the_light(tmp_path: Path) -> None:
+    """A camera whose gains differ sees the same kinds of light, and results keep them."""
+    warm = np.concatenate([np.linspace(-0.6, -0.3, 20), np.zeros(60), np.full(20, 0.6), np.full(20, 1.3)])
+    errors = np.where(warm > 1, 4.0, np.where(warm < -0.2, 3.0, 2.0))
+    results = results_of({"NUS/A": errors[None], "NUS/B": errors[None]})
+    lights = {f"NUS/{name}": [(shift - w / 2, w / 2) for w in warm] for name, shift in (("A", 0.0), ("B", 0.9))}
+    results = Results.load(replace(results, lights=lights).save(tmp_path / "r.json"))
+    assert light_headings(results, "NUS") == [
+        "shade (40)",
+        "day (120)",
+        "neon (40)",
+        "lamp (40)",
+        "night (0)",
+        "warm / day",
+    ]
+    assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 2.0]
+    text = format_results(results, Format.MARKDOWN)
+    assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **2.00** |" in text
+    assert "nus-lights.png" in {path.name for path in write_plots(results, tmp_path)}
 
 
 def test_damaged_results_are_named(tmp_path: Path) -> None:
@@ -422,7 +477,7 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     third = Fragile(0)
     run(protocol, relabelled, [third], tmp_path / "parts")
     assert len(third.asked) == 7
-    next((tmp_path / "parts").rglob("folds/*/*.json")).write_text("{")
+    next((tmp_path / "parts").rglob("folds/*/*.npz")).write_text("{")
     with pytest.raises(DataError, match="remove it"):
         run(protocol, relabelled, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(ParameterError, match="two methods are called 'fragile'"):
@@ -509,7 +564,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ]
     assert [fold["training_images"] for fold in results.folds] == [12, 12, 12]
     assert (out / "table.tex").read_text().startswith("% Studio")
-    assert len(list(out.glob("*.png"))) == 3
+    assert len(list(out.glob("*.png"))) == 4
     assert len(list(out.rglob("model.c5"))) == 6
     # All is kept: the second time nothing is computed, and the table is the same.
     before = (out / "results.json").read_bytes()

@@ -44,6 +44,10 @@ def evaluate(
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
+    fold: Annotated[
+        list[str] | None,
+        typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
+    ] = None,
     plots: Plots = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
 ) -> None:
@@ -92,13 +96,25 @@ def evaluate(
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
     typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
-        results = run(chosen, samples, methods, out, report=_report, track=_track, command=typed, jobs=jobs)
+        results = run(
+            chosen,
+            samples,
+            methods,
+            out,
+            report=_report,
+            track=_track,
+            command=typed,
+            jobs=jobs,
+            only=fold or (),
+        )
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here")
         raise
+    if results is None:
+        return
     given = sum(sample.made for sample in samples)
-    for fold in results.folds if given else []:
-        errors.print(f"{fold['name']}: {fold['made_images']} of {given} made images could be trained on")
+    for described in results.folds if given else []:
+        errors.print(f"{described['name']}: {described['made_images']} of {given} made images could be trained on")
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
     console.print(format_results(results, Format.MARKDOWN))

@@ -1,4 +1,4 @@
-"""Plots of results: how errors are distributed, how cameras differ, what more additional images give."""
+"""Plots of results: how errors are distributed, how cameras and lights differ, what more additional images give."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c5.errors import ParameterError
+from c5.evaluation.lights import FEWEST, LIGHTS, by_warmth
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
 from c5.io.files import write_file
@@ -21,16 +22,20 @@ if TYPE_CHECKING:
 
 MOST = 10
 """No more lines than a reader can tell apart."""
+WARMTH_STEP = 0.2
 
 
 def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
-    """For each dataset: distribution.png, cameras.png, uncertainty.png where there is one, images.png of several m."""
+    """For each dataset: distribution.png, cameras.png, lights.png, uncertainty.png where there is one, images.png of
+    several m."""
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)
         figures = {"distribution": _draw_distribution(results, rows, dataset)}
         if len(results.cameras(dataset)) > 1:
             figures["cameras"] = _draw_cameras(results, rows, dataset)
+        if results.lights:
+            figures["lights"] = _draw_lights(results, rows, dataset)
         if unsure := [row for row in rows if dataset in row.worst_found]:
             figures["uncertainty"] = _draw_uncertainty(results, unsure, dataset)
         if sweeps := _find_sweeps(results.rows, dataset):
@@ -74,6 +79,26 @@ def _draw_cameras(results: Results, rows: Sequence[Row], dataset: str) -> Figure
     axes.set(xlabel="mean angular error, degrees", xlim=(0, None))
     axes.grid(axis="y", visible=True)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def _draw_lights(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+    figure, axes = _figure(results, dataset)
+    for row in rows:
+        warm, errors = by_warmth(results, row, dataset)
+        place = np.rint(warm / WARMTH_STEP).astype(int)
+        bins = [each for each in np.unique(place) if np.count_nonzero(place == each) >= FEWEST]
+        means = [errors[place == each].mean() for each in bins]
+        axes.plot(np.array(bins) * WARMTH_STEP, means, label=row.name, marker="o", markersize=4, linewidth=1.6)
+    edges = [*LIGHTS.values()][:-1]
+    for edge in edges:
+        axes.axvline(edge, color="#999999", linewidth=1, linestyle=":")
+    low, high = axes.get_xlim()
+    for name, left, right in zip(LIGHTS, [low, *edges], [*edges, max(high, edges[-1] + 0.3)], strict=True):
+        axes.text((left + right) / 2, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="top")
+    axes.set(xlabel="warmth of the light: ln(r / b), counted from daylight", ylabel="mean angular error, degrees")
+    axes.set_ylim(0, None)
+    axes.legend(frameon=False)
     return figure
 
 

@@ -79,6 +79,19 @@ def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:
     ]
 
 
+def leave_two_datasets_out(samples: Sequence[Sample]) -> list[Fold]:
+    """Each dataset is tested with all but one of the others as training, for each that is left out of both sides.
+
+    What the folds without a dataset come to may choose a recipe for that dataset, which then stays unseen.
+    """
+    folds = []
+    for absent in _values(samples, "dataset"):
+        rest = [sample for sample in samples if sample.dataset != absent]
+        if len(_values(rest, "dataset")) > 1:
+            folds += [replace(fold, name=f"{fold.name} without {absent}") for fold in leave_one_dataset_out(rest)]
+    return folds
+
+
 def cross_sensor(samples: Sequence[Sample]) -> list[Fold]:
     """Each camera is tested with the other cameras of its dataset as training; scenes may be shared."""
     folds = []
@@ -171,9 +184,10 @@ def split_by_name(train: Sequence[str], test: Sequence[str]) -> Protocol:
 
 
 PROTOCOLS = {
-    name: Protocol(name, (folds.__doc__ or "").strip(), folds)
+    name: Protocol(name, (folds.__doc__ or "").strip().partition("\n")[0], folds)
     for name, folds in {
         "leave-one-dataset-out": leave_one_dataset_out,
+        "leave-two-datasets-out": leave_two_datasets_out,
         "cross-sensor": cross_sensor,
         "camera-specific": camera_specific,
         "ten-fold": ten_fold,

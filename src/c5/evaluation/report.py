@@ -14,6 +14,7 @@ import numpy as np
 
 from c5.choices import Format
 from c5.errors import DataError
+from c5.evaluation.lights import light_headings, light_means
 from c5.evaluation.results import Results, Row
 from c5.metrics import Statistics
 
@@ -98,6 +99,16 @@ def make_camera_table(results: Results) -> Table | None:
     return Table("Mean error by camera", [camera.split("/")[1] for camera in cameras], lines)
 
 
+def make_light_table(results: Results, dataset: str) -> Table:
+    """Mean errors on a dataset by the kind of light."""
+    lines = [
+        Line(row.name, tuple("-" if mean is None else f"{mean:.2f}" for mean in light_means(results, row, dataset)))
+        for row in results.rows
+        if dataset in row.statistics
+    ]
+    return Table(f"{dataset}, mean error by the color of the light", light_headings(results, dataset), lines)
+
+
 def format_table(table: Table, style: Format) -> str:
     """A table as text. The best of our own figures in each column is bold."""
     headings = table.headings
@@ -143,7 +154,8 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
 
 def format_results(results: Results, style: Format) -> str:
     """Every table of some results."""
-    tables = [*make_tables(results), make_camera_table(results)]
+    lights = [make_light_table(results, dataset) for dataset in results.datasets if results.lights]
+    tables = [*make_tables(results), make_camera_table(results), *lights]
     parts = [format_table(table, style) for table in tables if table is not None]
     return "\n".join([*parts, *([_commands(results)] if style is Format.MARKDOWN else [])])
 

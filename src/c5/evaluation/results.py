@@ -2,6 +2,7 @@
 
     {"format": "c5-results", "version": 1, "protocol": "...", "description": "...", "data": "...",
      "images": {"NUS/Canon600D": ["000001", ...], ...},
+     "lights": {"NUS/Canon600D": [[612, 401], ...], ...},
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
      "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
@@ -9,7 +10,8 @@
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
-more than once, `errors` has an entry for each time. Statistics are those of `c5.metrics.Statistics`, computed for
+more than once, `errors` has an entry for each time. `lights` are the true illuminants, u and v in thousandths of
+a nat. Statistics are those of `c5.metrics.Statistics`, computed for
 each repeat from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
 `c5.metrics`, the mean over the repeats, for methods that have an uncertainty.
 """
@@ -17,14 +19,15 @@ each repeat from unrounded errors; their mean and standard deviation over the re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from c5.color import Float64s
+from c5.datasets import Sample
 from c5.errors import DataError, ReadError
 from c5.io.files import write_file
 from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats, worst_found
@@ -76,6 +79,8 @@ class Results:
     images: dict[str, list[str]]
     folds: list[dict[str, Any]]
     rows: list[Row]
+    lights: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """u and v of the true illuminants, in the order of `images`; empty in results that do not have them."""
 
     def save(self, path: str | Path) -> Path:
         head = {
@@ -86,6 +91,7 @@ class Results:
             "data": self.data,
             "images": self.images,
             "folds": self.folds,
+            **({"lights": _scale(self.lights, 1000)} if self.lights else {}),
         }
         text = json.dumps(head, separators=(",", ":"))[:-1] + ',\n"rows":[\n'
         text += ",\n".join(json.dumps(_to_json(row), separators=(",", ":")) for row in self.rows) + "\n]}\n"
@@ -101,7 +107,7 @@ class Results:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             rows = [_from_json(row) for row in content["rows"]]
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
-            return cls(**head, rows=rows)
+            return cls(**head, rows=rows, lights=_scale(content.get("lights", {}), 0.001))
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -122,6 +128,17 @@ def group_images(names: Sequence[str]) -> dict[str, list[str]]:
         group, _, file = name.rpartition("/")
         groups.setdefault(group, []).append(file)
     return groups
+
+
+def group_lights(samples: Iterable[Sample], images: dict[str, list[str]]) -> dict[str, list[tuple[float, float]]]:
+    """u and v of the true illuminants of images, with three decimals."""
+    lights = {sample.name: sample.illuminant for sample in samples}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for group, files in images.items():
+        rgb = np.stack([lights[f"{group}/{file}"] for file in files])
+        uv = np.log(rgb[:, 1:2] / rgb[:, ::2]).round(3)
+        found[group] = [(u, v) for u, v in uv.tolist()]
+    return found
 
 
 def make_row(
@@ -174,7 +191,13 @@ def merge(parts: Sequence[Results]) -> Results:
         recipes = {row.method: row.recipe for row in part.rows}
         rows = {key: row for key, row in rows.items() if recipes.get(row.method, row.recipe) == row.recipe}
         rows.update({(row.method, row.variant): row for row in part.rows})
-    return Results(first.protocol, first.description, first.data, first.images, first.folds, list(rows.values()))
+    return replace(first, rows=list(rows.values()), lights=parts[-1].lights)
+
+
+def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[str, Any]:
+    """With as many decimals as are kept: none in the file, three in memory."""
+    digits = None if factor > 1 else 3
+    return {group: [[round(c * factor, digits) for c in uv] for uv in each] for group, each in lights.items()}
 
 
 def _to_json(row: Row) -> dict[str, Any]:

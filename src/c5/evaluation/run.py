@@ -1,12 +1,16 @@
 """Running an evaluation: every method over every fold, each fold kept on disk as it is done.
 
-Killed at any moment, the same command goes on where it stopped and comes to the same table.
+Killed at any moment, the same command goes on where it stopped and comes to the same table. A fold is kept as
+`folds/METHOD/FOLD.npz`: the `names` of the test images, their true illuminants (`truth`), and for each variant, such as
+`m = 9`, the estimates of every repeat (`illuminants m = 9`, repeats x images x 3) and the `uncertainties m = 9`.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import platform
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c5.color import Float64s, angular_error
 from c5.datasets import Sample
@@ -23,7 +28,7 @@ from c5.errors import DataError, ParameterError
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
-from c5.evaluation.results import ImageErrors, Results, Row, group_images, make_row, merge
+from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import write_file
 from c5.parallel import in_parallel
 
@@ -49,13 +54,18 @@ def evaluate(
     track: Track = lambda items, _: items,
     command: str = "",
     jobs: int = 1,
-) -> Results:
+    only: Sequence[str] = (),
+) -> Results | None:
     """Run what has not been run yet, fold by fold, and write `results.json` into the folder.
 
     Rows that it held already, of other methods on the same images, stay in it. `report` hears of each fold when it is
     done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
+    With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
     """
-    folds = make_folds(protocol, samples)
+    every = make_folds(protocol, samples)
+    folds = [fold for fold in every if fold.name in only] if only else every
+    if len(folds) < len(set(only)):
+        raise ParameterError(f"folds of {protocol.name} are called {', '.join(fold.name for fold in every)}")
     names = [method.name for method in methods]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -80,8 +90,13 @@ def evaluate(
                     variants.setdefault(variant, []).append(errors)
                 shown = {variant: errors.errors for variant, errors in found.errors.items()}
                 report(Done(method.name, fold.name, shown, found.kept, number, len(methods) * len(folds)))
+        if only:
+            continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
-    results = Results(protocol.name, protocol.description, data, images, described, rows)
+    if only:
+        return None
+    lights = group_lights(samples, images)
+    results = Results(protocol.name, protocol.description, data, images, described, rows, lights)
     if before is not None:
         results = merge([before, results])
     results.save(folder / "results.json")
@@ -123,22 +138,19 @@ class _Run(NamedTuple):
         test = test_side(fold, photographs)
         digest = make_digest([sorted(fold.unseen), *(self.contents[sample.name] for sample in training)])
         key = make_digest([method.settings, digest, sorted(fold.test), self.data])
-        place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.json"
-        found, origin = _load(place, key)
-        if found is not None:
-            return _FoldResult(test, found, origin, kept=True)
-        task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
+        place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
         truth = np.stack([sample.illuminant for sample in test])
+        kept = _load(place, key)
+        if kept is not None:
+            return _FoldResult(test, _errors(kept[0], truth), kept[1], kept=True)
+        task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
         estimates = method.estimate(task)
         for variant, given in estimates.items():
             _check(given, len(test), f"{method.name} {variant}".strip())
-        found = {
-            variant: _Errors(angular_error(given.illuminants, truth), given.uncertainties)
-            for variant, given in estimates.items()
-        }
+        found = {variant: _rounded(given) for variant, given in estimates.items()}
         origin = _provenance(self.command, method)
-        _save(place, key, found, origin)
-        return _FoldResult(test, found, origin, kept=False)
+        _save(place, key, found, origin, [sample.name for sample in test], truth)
+        return _FoldResult(test, _errors(found, truth), origin, kept=False)
 
 
 def _check(given: Estimates, images: int, method: str) -> None:
@@ -200,24 +212,50 @@ class _Errors(NamedTuple):
     uncertainties: Float64s | None
 
 
-def _save(path: Path, key: str, found: dict[str, _Errors], made: dict[str, Any]) -> None:
-    errors = {variant: each.errors.tolist() for variant, each in found.items()}
-    unsure = {variant: each.uncertainties.tolist() for variant, each in found.items() if each.uncertainties is not None}
-    content = {"key": key, "made": made, "errors": errors, "uncertainties": unsure}
-    write_file(path, json.dumps(content).encode())
+def _errors(found: dict[str, Estimates], truth: Float64s) -> dict[str, _Errors]:
+    return {
+        variant: _Errors(angular_error(each.illuminants, truth), each.uncertainties) for variant, each in found.items()
+    }
 
 
-def _load(path: Path, key: str) -> tuple[dict[str, _Errors] | None, dict[str, Any]]:
+def _rounded(estimates: Estimates) -> Estimates:
+    """In the precision in which they are kept, so that a fold that was kept is the same as one that was just run."""
+    unsure = estimates.uncertainties
+    return Estimates(_double(estimates.illuminants), None if unsure is None else _double(unsure))
+
+
+def _double(values: NDArray[np.floating[Any]]) -> Float64s:
+    return np.asarray(values, np.float32).astype(np.float64)
+
+
+def _save(
+    path: Path, key: str, found: dict[str, Estimates], made: dict[str, Any], names: list[str], truth: Float64s
+) -> None:
+    arrays: dict[str, Any] = {"key": key, "made": json.dumps(made), "names": names, "truth": truth}
+    for variant, estimates in found.items():
+        for part, values in estimates._asdict().items():
+            if values is not None:
+                arrays[f"{part} {variant}"] = np.float32(values)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_file(path, buffer.getvalue())
+
+
+def _load(path: Path, key: str) -> tuple[dict[str, Estimates], dict[str, Any]] | None:
+    if not path.exists():
+        return None
     try:
-        content = json.loads(path.read_text())
-        if content["key"] != key:
-            return None, {}
-        unsure = {variant: np.array(values) for variant, values in content.get("uncertainties", {}).items()}
-        errors = {variant: np.array(values) for variant, values in content["errors"].items()}
-        return {variant: _Errors(errors[variant], unsure.get(variant)) for variant in errors}, content["made"]
-    except FileNotFoundError:
-        return None, {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        with np.load(path, allow_pickle=False) as arrays:
+            if str(arrays["key"]) != key:
+                return None
+            variants = [name.partition(" ")[2] for name in arrays.files if name.startswith("illuminants ")]
+            unsure = {name: _double(arrays[name]) for name in arrays.files if name.startswith("uncertainties ")}
+            found = {
+                variant: Estimates(_double(arrays[f"illuminants {variant}"]), unsure.get(f"uncertainties {variant}"))
+                for variant in variants
+            }
+            return found, json.loads(str(arrays["made"]))
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: damaged ({error}); remove it, and the fold is run again") from error
 
 

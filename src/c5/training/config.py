@@ -183,15 +183,27 @@ class VirtualTraining(_Training):
     """Share of images that get the light of another image of their camera."""
     repaint_nats: float = 0.3
     """How much the weight of a color in a scene changes: other scenes, made of the same colors."""
+    mixed_queries: int = 0
+    """So many of the queries of a virtual camera are two scenes in one, both in the same light."""
+    balance: float = 0.0
+    """How often each real camera is drawn: 0 by the number of its images, 1 all alike, 0.5 by the root."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("steps_per_epoch", "cameras_per_step", "queries_per_camera"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name, most in (("shift_nats", 1), ("matrix_spread", 2), ("repaint_nats", 2), ("relight_share", 1)):
+        for name, most in (
+            ("shift_nats", 1),
+            ("matrix_spread", 2),
+            ("repaint_nats", 2),
+            ("relight_share", 1),
+            ("balance", 1),
+        ):
             if not 0 <= getattr(self, name) <= most:
                 raise ParameterError(f"{name} must lie between 0 and {most}, not {getattr(self, name)}")
+        if not 0 <= self.mixed_queries <= self.queries_per_camera:
+            raise ParameterError(f"mixed_queries must lie between 0 and queries_per_camera, not {self.mixed_queries}")
         if self.grid.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
 

@@ -58,42 +58,41 @@ class VirtualBatches:
         self.config, self.device = config, device
         self.illuminants = data.illuminants
         self.cameras = [np.flatnonzero(data.cameras == camera) for camera in np.unique(data.cameras)]
+        lights = [data.illuminants[own] for own in self.cameras]
+        self.references = np.stack([np.exp(np.log(light).mean(axis=0)) for light in lights])  # a typical one of each
         self.colors = PaletteColors(data.palettes, device)
         self.warp = Warp(config.grid, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
         """As many steps as an epoch has, each with a group of images for every virtual camera in it."""
-        config, steps = self.config, self.config.steps_per_epoch
-        groups: list[NDArray[np.int64]] = []
-        sources: list[NDArray[np.int64]] = []  # all images of the real camera of each group
-        while len(groups) < steps * config.cameras_per_step:
-            for own in self.cameras:
-                drawn = self._group(own, rng)
-                groups += drawn
-                sources += [own] * len(drawn)
-        order = rng.permutation(len(groups))[: steps * config.cameras_per_step]
-        shape = (steps, config.cameras_per_step)
-        images = np.stack(groups)[order].reshape(*shape, -1)
-        lit = np.stack([rng.choice(sources[group], images.shape[2]) for group in order]).reshape(images.shape)
+        config, shape = self.config, (self.config.steps_per_epoch, self.config.cameras_per_step)
+        counts = np.array([own.size for own in self.cameras])
+        weights = counts ** (1 - config.balance)
+        chosen = rng.choice(counts.size, math.prod(shape), p=weights / weights.sum())
+        groups = [self._group(self.cameras[camera], rng) for camera in chosen]
+        lights = [rng.choice(self.cameras[camera], groups[0].size) for camera in chosen]
+        images, lit = np.stack(groups).reshape(*shape, -1), np.stack(lights).reshape(*shape, -1)
         lit = np.where(rng.random(images.shape) < config.relight_share, lit, images)
-        reference = np.stack([np.exp(np.log(self.illuminants[sources[group]]).mean(axis=0)) for group in order])
-        matrices, illuminants = self._cameras(images, lit, reference.reshape(*shape, 3), rng)
+        queries, mixed = config.queries_per_camera, config.mixed_queries
+        if mixed:  # the images to mix in come last, each in the light of its query
+            lit[..., -mixed:] = lit[..., :mixed]
+        reference = self.references[chosen].reshape(*shape, 3)
+        matrices, illuminants = self._cameras(images, lit, reference, rng)
         views = rng.choice(len(VIEWS), size=images.shape, p=VIEWS)
         waves = _waves(images.shape, config.repaint_nats, rng)
-        present = rng.random((*shape, config.queries_per_camera)) >= config.empty_roll_share
+        present = rng.random((*shape, queries)) >= config.empty_roll_share
         return images, views, matrices, waves, illuminants, present.astype(np.float32)
 
-    def _group(self, own: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """The images of a camera in groups of queries and a roll; each is a query once, the last group is filled up."""
-        queries, additional = self.config.queries_per_camera, self.config.n_images - 1
-        groups = []
-        for chosen in np.resize(rng.permutation(own), (-(-own.size // queries), queries)):
-            others = np.setdiff1d(own, chosen)
-            roll = rng.permutation(others if others.size else own)[:additional]
-            # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
-            distinct = rng.integers(1, additional + 1)
-            groups.append(np.concatenate([chosen, np.resize(roll[:distinct], additional)]))
-        return groups
+    def _group(self, own: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Queries, a roll, and the images that are mixed into queries: all of one camera, and different where it has
+        enough."""
+        queries, additional, mixed = self.config.queries_per_camera, self.config.n_images - 1, self.config.mixed_queries
+        drawn = rng.choice(own, min(queries + additional + mixed, own.size), replace=False)
+        others = drawn[queries:] if drawn.size > queries else drawn
+        # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
+        roll = others[: rng.integers(1, additional + 1)]
+        parts = (np.resize(drawn, queries), np.resize(roll, additional), np.resize(others[::-1], mixed))
+        return np.concatenate(parts)
 
     def _cameras(
         self, images: NDArray[np.int64], lit: NDArray[np.int64], reference: Float64s, rng: np.random.Generator
@@ -117,7 +116,13 @@ class VirtualBatches:
         cells, weights = self.colors.look_up(images.flatten(), views.flatten())
         histograms = self.warp(cells, weights, matrices.flatten(0, 1), waves.flatten(0, 1))
         histograms = histograms.reshape(cameras, count, *histograms.shape[1:])
-        query, roll = torch.split(histograms, [self.config.queries_per_camera, self.config.n_images - 1], dim=1)
+        mixed = self.config.mixed_queries
+        query, roll, extra = torch.split(
+            histograms, [self.config.queries_per_camera, self.config.n_images - 1, mixed], dim=1
+        )
+        if mixed:  # histograms are roots of shares: half of the pixels come from either image
+            both = ((query[:, :mixed].square() + extra.square()) / 2).sqrt()
+            query = torch.cat([both, query[:, mixed:]], dim=1)
         return Batch(query.flatten(0, 1), roll, present.flatten(), illuminants.flatten(0, 1))
 
 

@@ -1,0 +1,63 @@
+"""Errors by the color of the light, which a mean over a dataset hides.
+
+Cameras see the same light differently, and not every camera has matrices that would give its temperature. So a light is
+told by its warmth: ln(r / b), counted from the first quartile of the lights of its camera, which is daylight in every
+dataset. From sunlight to a light bulb it is about 1.3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.color import Float64s
+from c5.evaluation.results import Results, Row
+
+LIGHTS = {"shade": -0.15, "day": 0.4, "neon": 1.0, "lamp": 1.7, "night": np.inf}
+"""Kinds of light, and the warmth up to which each goes. Night is candles, sodium lamps and the warmest bulbs."""
+WARM = ("lamp", "night")
+FEWEST = 5
+"""A mean needs so many images."""
+
+
+def warmth(lights: list[tuple[float, float]]) -> Float64s:
+    """The warmth of the lights (u, v) of one camera, in nats."""
+    u, v = np.array(lights).T
+    return np.asarray((v - u) - np.quantile(v - u, 0.25))
+
+
+def kinds(warm: Float64s) -> NDArray[np.str_]:
+    """The kind of each light of some warmth."""
+    return np.array(list(LIGHTS))[np.searchsorted(list(LIGHTS.values())[:-1], warm, side="right")]
+
+
+def by_warmth(results: Results, row: Row, dataset: str) -> tuple[Float64s, Float64s]:
+    """Of every image of a dataset that a row has: the warmth of its light, and its error."""
+    warm: list[float] = []
+    errors: list[float] = []
+    own = {camera: warmth(results.lights[camera]).tolist() for camera in results.cameras(dataset)}
+    for tested in row.errors:
+        for camera in own:
+            for each, error in zip(own[camera], tested.get(camera, []), strict=False):
+                if error is not None:
+                    warm.append(each)
+                    errors.append(error)
+    return np.array(warm), np.array(errors)
+
+
+def light_means(results: Results, row: Row, dataset: str) -> list[float | None]:
+    """The mean error in each kind of light, and how many times that of warm light is that by day."""
+    warm, errors = by_warmth(results, row, dataset)
+    kind = kinds(warm)
+    day, hot = _mean(errors[kind == "day"]), _mean(errors[np.isin(kind, WARM)])
+    ratio = None if day is None or hot is None else hot / day
+    return [*(_mean(errors[kind == name]) for name in LIGHTS), ratio]
+
+
+def light_headings(results: Results, dataset: str) -> list[str]:
+    kind = np.concatenate([kinds(warmth(results.lights[camera])) for camera in results.cameras(dataset)])
+    return [*(f"{name} ({np.count_nonzero(kind == name)})" for name in LIGHTS), "warm / day"]
+
+
+def _mean(errors: Float64s) -> float | None:
+    return float(errors.mean()) if errors.size >= FEWEST else None
