@@ -240,7 +240,7 @@ def test_bugs_of_ours_are_raised_as_they_are(tmp_path: Path, monkeypatch: pytest
             patch.setattr(f"c5.io.raw.{function}", lambda *_: planted["bug"])
             with pytest.raises(KeyError, match="bug"):
                 read_photograph(path)
-    for function in ("_find_mosaic", "_average", "_Sensor.of"):
+    for function in ("_find_mosaic", "_average", "_time"):
         with monkeypatch.context() as patch:
             patch.setattr(f"c5.io.mosaic.{function}", lambda *_: planted["bug"])
             # As in a worker, which would not see the patch; then as in its parent.
