@@ -695,3 +695,13 @@ def test_a_wrong_result_is_not_kept(tmp_path: Path, wrong: Any, message: str) ->
     assert not list(tmp_path.rglob("*.json"))
     done = run(protocol, taken, [Wrong(0, wrong=lambda n: Estimates(np.ones((1, n, 3))))], tmp_path)
     assert not any(fold.kept for fold in done)
+
+
+def test_single_folds_run_in_a_folder_that_has_results(tmp_path: Path) -> None:
+    taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
+    run(protocol, taken, [Fragile(0)], tmp_path)
+    written = (tmp_path / "results.json").read_bytes()
+    again = Fragile(0)
+    assert evaluate(protocol, taken, [again], tmp_path, only=["NUS/SonyA57"]) is None
+    assert again.asked == []  # it was kept
+    assert (tmp_path / "results.json").read_bytes() == written

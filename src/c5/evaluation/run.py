@@ -75,7 +75,7 @@ def evaluate(
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
     data = make_digest([contents[sample.name] for sample in samples])
-    before = _load_results(folder / "results.json", protocol.name, images, described, data)
+    before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
     run = _Run(samples, contents, data, folder, track, command)
     rows: list[Row] = []
     for index, method in enumerate(methods):
