@@ -184,6 +184,21 @@ def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
     picture = np.asarray(Image.open(tmp_path / "out.png"))
     assert picture.shape[0] > 600
     assert picture.std() > 30
+    assert c5("calibrate", demo / "roll", "-o", tmp_path / "camera.npz").returncode == 0
+    by_profile = c5("explain", file, "--profile", tmp_path / "camera.npz", "-o", tmp_path / "profile.png")
+    assert by_profile.returncode == 0, by_profile.stderr
+    again = np.asarray(Image.open(tmp_path / "profile.png"))
+    assert (again[80:320] == picture[80:320, : again.shape[1]]).all()  # all but the thumbnails of the roll
+
+
+def test_an_interrupt_while_the_command_loads_shows_no_traceback() -> None:
+    load = "import sys, signal; from importlib import abc\n"
+    interrupt = "class Stop(abc.MetaPathFinder):\n    def find_spec(self, name, *_):\n"
+    interrupt += "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
+    code = f"{load}{interrupt}sys.meta_path.insert(0, Stop())\nfrom c5.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr == ""
 
 
 def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:

@@ -260,6 +260,22 @@ def test_what_an_estimator_raises_names_it_and_the_place() -> None:
         Estimator("mine", "my package", estimate)(LinearImage(textured(0)))
 
 
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("def estimate(\n", r"SyntaxError: '\(' was never closed \(my_module.py, line 1\)"),
+        ("\nimport no_such_module\n", r"ModuleNotFoundError: .* \(my_module.py, line 2\)"),
+        ("import numpy\n\nestimate = numpy.ones(2) @ numpy.ones(3)\n", r"ValueError: .* \(my_module.py, line 3\)"),
+        ("", r"AttributeError: module 'my_module' has no attribute 'estimate'"),
+    ],
+)
+def test_what_goes_wrong_in_a_module_names_its_line_and_none_of_ours(packages: Path, code: str, answer: str) -> None:
+    (packages / "my_module.py").write_text(code)
+    sys.modules.pop("my_module", None)
+    with pytest.raises(PluginError, match=rf"^my_module:estimate failed: {answer}$"):
+        find_estimator("my_module:estimate")
+
+
 def test_a_bug_of_our_own_is_not_blamed_on_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     def estimate(image: LinearImage) -> Any:
         raise KeyError("ours")

@@ -22,7 +22,7 @@ from c5.cli.options import (
     RollFolder,
     Threads,
     White,
-    read_roll,
+    find_roll,
 )
 from c5.errors import C5Error, ParameterError
 
@@ -52,13 +52,16 @@ def estimate(
     With --roll or --profile the model knows the camera; without, it works from each image alone.
     """
     from c5.estimators import is_model
+    from c5.model import load_model
     from c5.photos.photo import Reading
 
     reading = Reading(black, white, assume_srgb)
     if method is not None and model is not None:
         raise ParameterError("--method and --model say the same twice: give one of them")
+    estimator: Callable[[LinearImage], Estimate]
     if method is None or is_model(method):
-        estimator = _use_model(model or method, roll, profile, reading, threads)
+        loaded = load_model(model or method, threads=threads)
+        estimator = partial(loaded.estimate, profile=find_roll(roll, profile, loaded, reading).profile)
     else:
         estimator = _use_method(method, roll, profile, reading)
     failures, rows = [], []
@@ -79,22 +82,6 @@ def estimate(
         complain(failure)
     if failures:
         raise typer.Exit(1)
-
-
-def _use_model(
-    name: str | None, roll: Path | None, profile: Path | None, reading: Reading, threads: int
-) -> Callable[[LinearImage], Estimate]:
-    from c5.model import Profile, load_model
-
-    if roll is not None and profile is not None:
-        raise ParameterError("--roll and --profile say the same twice: give one of them")
-    model = load_model(name, threads=threads)
-    known = None if profile is None else Profile.load(profile)
-    if known is not None:
-        model.check_profile(known)
-    if roll is not None:
-        known = read_roll(roll, model, reading).profile
-    return partial(model.estimate, profile=known)
 
 
 def _use_method(

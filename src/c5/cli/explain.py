@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import AssumeSrgb, Black, ModelName, OutFile, Overwrite, RollFolder, White, check_free, read_roll
+from c5.cli.options import (
+    AssumeSrgb,
+    Black,
+    ModelName,
+    OutFile,
+    Overwrite,
+    ProfileFile,
+    RollFolder,
+    White,
+    check_free,
+    find_roll,
+)
 
 
 def explain(
@@ -16,6 +27,7 @@ def explain(
     out: OutFile,
     overwrite: Overwrite = False,
     roll: RollFolder = None,
+    profile: ProfileFile = None,
     model: ModelName = None,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
@@ -29,11 +41,9 @@ def explain(
     from c5.photos.explain import draw_explanation
     from c5.photos.photo import Reading
     from c5.photos.picture import write_picture
-    from c5.photos.rolls import Roll
 
     check_free(out, overwrite)
     loaded = load_model(model)
     reading = Reading(black, white, assume_srgb)
-    image = reading.read(file).image
-    known = Roll() if roll is None else read_roll(roll, loaded, reading, thumbnails=True)
-    console.print(write_picture(out, draw_explanation(loaded, image, known)))
+    known = find_roll(roll, profile, loaded, reading, thumbnails=True)
+    console.print(write_picture(out, draw_explanation(loaded, reading.read(file).image, known)))
