@@ -239,7 +239,7 @@ def test_mapping_brings_an_image_nearer_to_what_the_other_camera_really_sees() -
         light = LIGHTS[SCENE_LIGHTS[scene][0]](rng(seed))
         photo, truth = (render_photo(camera, scene, light, rng(seed), (96, 144)) for camera in (first, second))
         a, b = calibrate(first), calibrate(second)
-        ccms = [each.ccm(float(each.temperature(p.illuminant).kelvin)) for each, p in ((a, photo), (b, truth))]
+        ccms = [each.ccm(float(each.temperature(p.illuminant))) for each, p in ((a, photo), (b, truth))]
         made = map_image(photo.image, np.linalg.solve(ccms[1], ccms[0]), photo.illuminant, truth.illuminant)
         unmapped = map_image(photo.image, np.eye(3), photo.illuminant, truth.illuminant)
         plain.append(balanced_angles(unmapped, truth.illuminant, truth.image, truth.illuminant).mean())
@@ -406,7 +406,7 @@ def test_lights_follow_the_temperature_of_the_source() -> None:
             assert isinstance(sample.pixels, MappedImage)
             source = pixels[id(sample.pixels.source)]
             pair = ((s.camera, s.illuminant) for s in (source, sample))
-            pairs.append([float(matrices[camera].temperature(light).kelvin) for camera, light in pair])
+            pairs.append([float(matrices[camera].temperature(light)) for camera, light in pair])
         assert np.corrcoef(np.array(pairs).T)[0, 1] > 0.8
 
 
@@ -476,7 +476,7 @@ def test_ccms_are_the_photographs_own_or_else_the_catalogue_s() -> None:
     with_own = Material.gather(own, own, catalogue())
     np.testing.assert_array_equal(with_own.find_ccm(own[0]), catalogue()["Alpha"].ccm(5500))
     without = Material.gather(own, bare, catalogue())  # both ends from the same kind
-    kelvin = float(catalogue()["Alpha"].temperature(own[0].illuminant).kelvin)
+    kelvin = float(catalogue()["Alpha"].temperature(own[0].illuminant))
     for sample in (own[0], bare[0]):
         np.testing.assert_allclose(without.find_ccm(sample), catalogue()["Alpha"].ccm(kelvin))
 

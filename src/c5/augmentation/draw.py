@@ -227,7 +227,7 @@ class Material:
         unknown = [sample for sample in samples if sample.name not in self.temperatures]
         for group in split_by_camera(unknown):
             found = self.find_calibration(group[0]).temperature(np.stack([sample.illuminant for sample in group]))
-            self.temperatures.update(zip((s.name for s in group), map(float, found.kelvin), strict=True))
+            self.temperatures.update(zip((s.name for s in group), found.tolist(), strict=True))
         return np.array([self.temperatures[sample.name] for sample in samples])
 
     @cached_property
