@@ -218,8 +218,8 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
     return {
         "missing file": (["estimate", folder / "none.png"], "no such file"),
         "a folder": (["estimate", folder], "is a folder"),
-        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no pixel counts"),
-        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no pixel counts"),
+        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no usable pixels"),
+        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no usable pixels"),
         "black, classical": (["estimate", folder / "black.png", "--method", "gray-world"], "black.png"),
         "NaN": (["estimate", folder / "nan.npy"], "NaN"),
         "dead channel": (["estimate", png("red.png", np.full((8, 8, 3), [999, 0, 0], np.uint16))], "red.png"),

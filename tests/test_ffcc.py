@@ -126,7 +126,7 @@ def test_what_does_not_count_changes_nothing() -> None:
 
 
 def test_images_without_color_are_refused() -> None:
-    with pytest.raises(ImageError, match="no pixel counts"):
+    with pytest.raises(ImageError, match="no usable pixels"):
         wrapped_histograms(LinearImage(np.zeros((4, 4, 3))))
     with pytest.raises(ImageError, match="above zero"):
         wrapped_histograms(LinearImage(np.full((4, 4, 3), 0.5) * [1, 1, 0]))

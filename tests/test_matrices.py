@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds
 
-from c5.color import XYZ_TO_SRGB, angular_error, camera_to_srgb
+from c5.color import XYZ_TO_SRGB, Float64s, angular_error, camera_to_srgb
 from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
 from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.datasets import read_samples
@@ -59,9 +59,7 @@ def test_a_temperature_is_found_again_from_its_illuminant(seed: int, kelvin: flo
 
 
 @given(seed=seeds, kelvin=st.floats(2700, 7300), degrees=st.floats(0.1, 3))
-def test_a_light_off_the_curve_has_the_temperature_of_the_nearest_on_it(
-    seed: int, kelvin: float, degrees: float
-) -> None:
+def test_a_light_off_the_curve_gets_the_nearest_on_it(seed: int, kelvin: float, degrees: float) -> None:
     matrices = calibrated(seed % 50)
     here, ahead = matrices.illuminant(kelvin), matrices.illuminant(kelvin + 1)
     across = np.cross(here, ahead - here)

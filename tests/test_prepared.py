@@ -134,7 +134,7 @@ def test_images_are_prepared_once(tmp_path: Path) -> None:
 
 def test_an_image_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     black = make_sample(LinearImage(np.zeros((8, 8, 3), np.float32)), np.ones(3), "A", "black")
-    with pytest.raises(DataError, match="no pixel counts"):
+    with pytest.raises(DataError, match="no usable pixels"):
         prepare([black], FEATURES, folder=tmp_path)
     assert not list(tmp_path.glob("*.c5set"))
 

@@ -36,7 +36,7 @@ PROFILE_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a model has learnt about a camera from a roll of its images. It holds no picture."""
+    """What a model has learned about a camera from a roll of its images. It holds no picture."""
 
     model: str
     """The identity of the model that made it, the only one that can use it."""

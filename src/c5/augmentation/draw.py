@@ -42,7 +42,7 @@ PATIENCE = 1000
 THUMBNAIL_PIXELS = 1500
 
 NEIGHBOURS = 15
-"""K. The paper does not tell its own."""
+"""K. The paper does not give its own."""
 
 SPREAD = (0.7, 1.0)
 """lambda_r and lambda_g: how far a light may move along the curve and off it, in standard deviations of the

@@ -124,7 +124,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a table of camera matrices: {error}") from None
     if not found:
-        raise DataError(f"{path}: no camera in it; give a CSV file with a line a camera")
+        raise DataError(f"{path}: no camera in it; give a CSV file with one line per camera")
     return found
 
 
