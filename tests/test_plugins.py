@@ -140,6 +140,22 @@ def test_a_bundled_model_is_evaluated_by_its_name(example: Path, data: Path, tmp
     assert "| default, m = 3 |" in done.stdout
 
 
+def test_a_model_that_knows_tested_cameras_is_left_out_and_names_them_all(
+    example: Path, data: Path, tmp_path: Path
+) -> None:
+    (data / "Alpha").rename(data / "NikonD5200")
+    (data / "Beta").rename(data / "SonyA57")
+    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--method", "default"]
+    done = c5(*arguments, "--method", "gray-world")
+    assert done.returncode == 1
+    assert "default is left out: it was trained on NikonD5200, SonyA57, so" in done.stderr
+    assert "| gray-world |" in done.stdout
+    assert "| default" not in done.stdout
+    alone = c5(*arguments)
+    assert alone.returncode == 1
+    assert len(alone.stderr.splitlines()) == 1
+
+
 # ---- finding
 
 

@@ -50,9 +50,7 @@ AugmentationName = Annotated[
     typer.Option("--augmentation", help="How images are made: paper, sampling, clustering, virtual or catalogue."),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", help="Files read at a time; default: one per core, up to 4.", min=1)
-]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at once; default: one per core, up to 4.", min=1)]
 Seed = Annotated[int, typer.Option("--seed", help="Another number gives another result.", min=0)]
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
