@@ -10,20 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from c5.cli import options
 from c5.cli.console import complain, print_table, show_progress
-from c5.cli.options import (
-    AsJson,
-    AssumeSrgb,
-    Black,
-    MethodName,
-    ModelName,
-    Photographs,
-    ProfileFile,
-    RollFolder,
-    Threads,
-    White,
-    find_roll,
-)
 from c5.errors import C5Error, ParameterError
 
 if TYPE_CHECKING:
@@ -36,16 +24,16 @@ HEADINGS = ("file", "illuminant r g b", "gains r g b", "uncertainty")
 
 
 def estimate(
-    files: Photographs,
-    roll: RollFolder = None,
-    profile: ProfileFile = None,
-    model: ModelName = None,
-    method: MethodName = None,
-    assume_srgb: AssumeSrgb = False,
-    black: Black = 0,
-    white: White = None,
-    as_json: AsJson = False,
-    threads: Threads = 1,
+    files: options.Photographs,
+    roll: options.RollFolder = None,
+    profile: options.ProfileFile = None,
+    model: options.ModelName = None,
+    method: options.MethodName = None,
+    assume_srgb: options.AssumeSrgb = False,
+    black: options.Black = 0,
+    white: options.White = None,
+    as_json: options.AsJson = False,
+    threads: options.Threads = 1,
 ) -> None:
     """Print the light of images and the gains that make it white.
 
@@ -61,7 +49,7 @@ def estimate(
     estimator: Callable[[LinearImage], Estimate]
     if method is None or is_model(method):
         loaded = load_model(model or method, threads=threads)
-        estimator = partial(loaded.estimate, profile=find_roll(roll, profile, loaded, reading).profile)
+        estimator = partial(loaded.estimate, profile=options.find_roll(roll, profile, loaded, reading).profile)
     else:
         estimator = _use_method(method, roll, profile, reading)
     failures, rows = [], []

@@ -7,31 +7,20 @@ from typing import Annotated
 
 import typer
 
+from c5.cli import options
 from c5.cli.console import console
-from c5.cli.options import (
-    AssumeSrgb,
-    Black,
-    ModelName,
-    OutFile,
-    Overwrite,
-    ProfileFile,
-    RollFolder,
-    White,
-    check_free,
-    find_roll,
-)
 
 
 def explain(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A raw file or a linear image.")],
-    out: OutFile,
-    overwrite: Overwrite = False,
-    roll: RollFolder = None,
-    profile: ProfileFile = None,
-    model: ModelName = None,
-    assume_srgb: AssumeSrgb = False,
-    black: Black = 0,
-    white: White = None,
+    out: options.OutFile,
+    overwrite: options.Overwrite = False,
+    roll: options.RollFolder = None,
+    profile: options.ProfileFile = None,
+    model: options.ModelName = None,
+    assume_srgb: options.AssumeSrgb = False,
+    black: options.Black = 0,
+    white: options.White = None,
 ) -> None:
     """Draw how the light of an image was found.
 
@@ -42,8 +31,8 @@ def explain(
     from c5.photos.photo import Reading
     from c5.photos.picture import write_picture
 
-    check_free(out, overwrite)
+    options.check_free(out, overwrite)
     loaded = load_model(model)
     reading = Reading(black, white, assume_srgb)
-    known = find_roll(roll, profile, loaded, reading, thumbnails=True)
+    known = options.find_roll(roll, profile, loaded, reading, thumbnails=True)
     console.print(write_picture(out, draw_explanation(loaded, reading.read(file).image, known)))
