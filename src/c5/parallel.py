@@ -28,7 +28,7 @@ def in_parallel(
 def in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
 ) -> Generator[tuple[Item, Result], None, None]:
-    """The same in processes, one per core, for work that holds Python's lock. Function and items must be picklable."""
+    """The same in processes, one a core, for work that holds Python's lock. Function and items must be picklable."""
     jobs = jobs or os.cpu_count() or 1
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
     yield from _in_order(pool, jobs, function, items)
