@@ -157,7 +157,7 @@ class RealTraining(_Training):
         check_range("shift_bins", self.shift_bins, 0, self.grid.bins // 4 - 1)
 
 
-BUNDLED_GRID = Grid(powers=(3, 1), strips=4)
+BUNDLED_GRID = Grid(strips=4, pixels=192 * 128)
 """The histograms that the bundled model is given."""
 
 
@@ -171,8 +171,8 @@ class VirtualTraining(_Training):
     """
 
     networks: tuple[NetworkConfig, ...] = (
-        NetworkConfig(BUNDLED_GRID, power=3, one_decoder=True, coordinates=False),
-        NetworkConfig(BUNDLED_GRID, power=1, one_decoder=True),
+        NetworkConfig(BUNDLED_GRID, one_decoder=True, coordinates=False),
+        NetworkConfig(BUNDLED_GRID, one_decoder=True),
     )
     epochs: int = 160
     learning_rate: float = 2e-3
