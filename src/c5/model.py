@@ -156,10 +156,6 @@ class Model:
         """The light of one image, with the profile of its camera, or from the image alone."""
         return self.estimate_histogram(histogram(_open(image), self.grid), profile)
 
-    def estimate_many(self, images: Iterable[ImageLike], profile: Profile | None = None) -> list[Estimate]:
-        """The light of each image, all from one camera."""
-        return [self.estimate(image, profile) for image in images]
-
     def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""
         emitted = self.emit(histograms, profile)
