@@ -184,6 +184,21 @@ def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
     picture = np.asarray(Image.open(tmp_path / "out.png"))
     assert picture.shape[0] > 600
     assert picture.std() > 30
+    assert c5("calibrate", demo / "roll", "-o", tmp_path / "camera.npz").returncode == 0
+    by_profile = c5("explain", file, "--profile", tmp_path / "camera.npz", "-o", tmp_path / "profile.png")
+    assert by_profile.returncode == 0, by_profile.stderr
+    again = np.asarray(Image.open(tmp_path / "profile.png"))
+    assert (again[80:320] == picture[80:320, : again.shape[1]]).all()  # all but the thumbnails of the roll
+
+
+def test_an_interrupt_while_the_command_loads_shows_no_traceback() -> None:
+    load = "import sys, signal; from importlib import abc\n"
+    interrupt = "class Stop(abc.MetaPathFinder):\n    def find_spec(self, name, *_):\n"
+    interrupt += "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
+    code = f"{load}{interrupt}sys.meta_path.insert(0, Stop())\nfrom c5.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr == ""
 
 
 def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
@@ -203,8 +218,8 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
     return {
         "missing file": (["estimate", folder / "none.png"], "no such file"),
         "a folder": (["estimate", folder], "is a folder"),
-        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no pixel counts"),
-        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no pixel counts"),
+        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no usable pixels"),
+        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no usable pixels"),
         "black, classical": (["estimate", folder / "black.png", "--method", "gray-world"], "black.png"),
         "NaN": (["estimate", folder / "nan.npy"], "NaN"),
         "dead channel": (["estimate", png("red.png", np.full((8, 8, 3), [999, 0, 0], np.uint16))], "red.png"),

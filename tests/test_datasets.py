@@ -140,7 +140,7 @@ def test_check_names_what_only_shows_in_the_pixels(tmp_path: Path) -> None:
     assert len(lines) == 5
     for name, what in (
         ("1.png", "damaged"),
-        ("2.png", "no pixel counts"),
+        ("2.png", "no usable pixels"),
         ("3.png", "30x20, but"),
         ("5.txt", "finite"),
     ):

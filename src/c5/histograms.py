@@ -230,7 +230,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     empty = sums <= 0
     if empty[0]:
         raise ImageError(
-            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{where}no usable pixels: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))

@@ -38,7 +38,7 @@ class RepeatedStatistics(NamedTuple):
 
 
 def summarize(errors: ArrayLike) -> Statistics:
-    """Statistics of the errors of one run, one number an image, in degrees."""
+    """Statistics of the errors of one run, one number per image, in degrees."""
     ordered = np.sort(np.asarray(errors, dtype=np.float64), axis=None)
     if ordered.size == 0:
         raise ParameterError("there are no errors to summarize")
@@ -74,7 +74,7 @@ def worst_found(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
     """
     wrong, unsure = np.asarray(errors, dtype=np.float64), np.asarray(uncertainties, dtype=np.float64)
     if wrong.ndim != 1 or wrong.shape != unsure.shape or not wrong.size:
-        raise ParameterError("errors and uncertainties need one number an image each")
+        raise ParameterError("errors and uncertainties need one number per image each")
     worst = np.zeros(wrong.size, bool)
     worst[np.argsort(-wrong, kind="stable")[: -(-wrong.size // 4)]] = True
     found = np.cumsum(worst[np.argsort(-unsure, kind="stable")]) / worst.sum()

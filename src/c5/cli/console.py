@@ -28,7 +28,7 @@ FLAGS = {
     "write to another folder": "write to another folder: --out DIR",
     "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",
-    "prepare it for this recipe too": "prepare it again with c5 data prepare --for RECIPE",
+    "prepare it for the recipe": "prepare it again with c5 data prepare --for",
     "more problems)": "more problems: see c5 data check)",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""

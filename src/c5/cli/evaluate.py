@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c5.choices import Format, Selection
-from c5.cli.console import console, errors, show_progress, start_torch
+from c5.cli.console import complain, console, errors, show_progress, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Datasets, Epochs, MatricesFile, Plots
 from c5.errors import ParameterError
 
 if TYPE_CHECKING:
+    from c5.datasets import Sample
     from c5.evaluation.methods import Method
     from c5.evaluation.protocols import Protocol
     from c5.evaluation.run import Done
@@ -94,6 +95,10 @@ def evaluate(
             if name not in known:
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+    refused = _refuse_trained(methods, chosen, samples, fold)
+    methods = [found for found in methods if found not in refused]
+    if not methods:
+        raise typer.Exit(1)
     typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
         results = run(
@@ -121,6 +126,32 @@ def evaluate(
     written = [] if plots is None else write_plots(results, plots)
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
         errors.print(path)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _refuse_trained(
+    methods: list[Method], protocol: Protocol, samples: list[Sample], only: list[str] | None
+) -> list[Method]:
+    """The models that were trained on cameras that are tested here. Each is named, with all of those cameras."""
+    from c5.datasets.facts import all_names
+    from c5.evaluation.methods import Trained
+    from c5.evaluation.protocols import make_folds
+
+    models = [found for found in methods if isinstance(found, Trained)]
+    folds = [fold for fold in make_folds(protocol, samples) if not only or fold.name in only] if models else []
+    tested = {sample.camera for sample in samples if any(sample.name in fold.test for fold in folds)}
+    refused: list[Method] = []
+    for model in models:
+        trained_on = model.model.file.training.get("cameras", [])
+        seen = [camera for camera in sorted(tested) if not all_names(camera).isdisjoint(trained_on)]
+        if seen:
+            complain(
+                f"the model {model.name} is left out: it was trained on {', '.join(seen)}, so its errors there prove "
+                "nothing; test it on other cameras, or give c5:bundled, which each fold trains without them"
+            )
+            refused.append(model)
+    return refused
 
 
 def _report(done: Done) -> None:
