@@ -27,7 +27,7 @@ from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import TorusFeature, wrapped_histograms
 from c5.evaluation import report
-from c5.evaluation.lights import light_headings, light_means
+from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
 from c5.evaluation.protocols import (
@@ -259,6 +259,54 @@ def results_of(errors: dict[str, Float64s], protocol: str = "cross-sensor") -> R
     return Results(protocol, "words", "digest", images, [fold], [row])
 
 
+def records_of(results: Results) -> list[dict[str, str]]:
+    """What a program reads from the CSV table."""
+    return list(csv.DictReader(io.StringIO(format_results(results, Format.CSV))))
+
+
+def test_tables_for_programs_are_tidy(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    errors = {"NUS/A": rng.gamma(2, 1, (4, 30)), "NUS/B": rng.gamma(2, 2, (4, 20)), "Phones/C": rng.gamma(2, 1, (4, 9))}
+    results = results_of(errors)
+    for name in ("one", "two"):
+        results.save(tmp_path / f"{name}.json")
+    text = write_report(tmp_path, Format.CSV)
+    assert text.count("dataset,") == 1
+    records = list(csv.DictReader(io.StringIO(text)))
+    assert {row["results"] for row in records} == {"one", "two"}
+    assert [row | {"results": "results"} for row in records if row["results"] == "one"] == records_of(results)
+    for row in records:
+        images = {key: e for key, e in errors.items() if row["camera"] in key and row["dataset"] in key}
+        every = np.concatenate(list(images.values()), axis=1)
+        assert int(row["images"]) == every.shape[1]
+        assert (row["method"], row["m"], row["selection"]) == ("c5", "9", "random")
+        assert float(row["mean"]) == pytest.approx(every.mean(), rel=1e-12)
+        assert float(row["mean_sd"]) == pytest.approx(every.mean(axis=1).std(), rel=1e-9)
+
+
+def test_coverage_of_the_uncertainty() -> None:
+    """An uncertainty that is a 90 % bound covers 90 %; the bound of others is off by how much theirs is."""
+    rng = np.random.default_rng(0)
+    names = [f"{camera}/{i:04d}" for camera in ("NUS/A", "Phones/C") for i in range(2000)]
+    images = group_images(names)
+    tested = []
+    for name in names:
+        spread = rng.uniform(1, 3)
+        stated = spread * np.log(10) / (2 if "NUS" in name else 1)  # 90 % of exponential errors are below ln(10) of it
+        tested.append(ImageErrors(name, rng.exponential(spread, 3), np.full(3, stated)))
+    row = make_row("c5", "", [tested], images, {}, [])
+    results = Results("cross-sensor", "words", "digest", images, [], [row])
+    records = {record["dataset"]: record for record in records_of(results) if record["below"]}
+    expected: dict[str, dict[str, float]] = {
+        "Phones": {"below": 90, "below_twice": 99, "factor_90": 1, "below_others": 99},
+        "NUS": {"below": 68.4, "below_twice": 90, "factor_90": 2, "below_others": 68.4},
+    }
+    for dataset, figures in expected.items():
+        for name, value in figures.items():
+            assert float(records[dataset][name]) == pytest.approx(value, abs=1.5 if value > 9 else 0.05)
+    assert "NUS, errors and the uncertainty stated for each" in format_results(results, Format.MARKDOWN)
+
+
 def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     errors = {"NUS/A": rng.gamma(2, 1, (4, 30)), "NUS/B": rng.gamma(2, 2, (4, 20))}
@@ -268,7 +316,8 @@ def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
     assert loaded.rows[0].errors == results.rows[0].errors
     assert loaded.rows[0].settings == {"seed": 1}
     whole = np.mean([summarize(np.concatenate([e[k] for e in errors.values()])) for k in range(4)], axis=0)
-    np.testing.assert_allclose(loaded.rows[0].statistics["NUS"].mean, whole, atol=5e-5)
+    np.testing.assert_allclose(loaded.rows[0].statistics["NUS"].mean, whole, rtol=1e-12)
+    assert format_results(loaded, Format.MARKDOWN) == format_results(results, Format.MARKDOWN)
     np.testing.assert_allclose(
         np.array(loaded.rows[0].errors[0]["NUS/B"], float), errors["NUS/B"].mean(axis=0), atol=0.0051
     )
@@ -319,17 +368,14 @@ def test_errors_by_the_color_of_the_light(tmp_path: Path) -> None:
     results = results_of({"NUS/A": errors[None], "NUS/B": errors[None]})
     lights = {f"NUS/{name}": [(shift - w / 2, w / 2) for w in warm] for name, shift in (("A", 0.0), ("B", 0.9))}
     results = Results.load(replace(results, lights=lights).save(tmp_path / "r.json"))
-    assert light_headings(results, "NUS") == [
-        "shade (40)",
-        "day (120)",
-        "neon (40)",
-        "lamp (40)",
-        "night (0)",
-        "warm / day",
-    ]
-    assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 2.0]
+    counts = {"shade": 40, "day": 120, "neon": 40, "lamp": 40, "night": 0, "warm": 40, "warm / day": None}
+    assert count_lights(results, "NUS") == counts
+    assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 4.0, 2.0]
     text = format_results(results, Format.MARKDOWN)
-    assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **2.00** |" in text
+    assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **4.00** | **2.00** |" in text
+    by_light = {row["light"]: (row["images"], row["mean"]) for row in records_of(results) if row["light"]}
+    assert by_light.pop("day") == ("120", "2.0")
+    assert by_light == {"shade": ("40", "3.0"), "neon": ("40", "2.0"), "lamp": ("40", "4.0"), "warm": ("40", "4.0")}
     assert "nus-lights.png" in {path.name for path in write_plots(results, tmp_path)}
 
 
@@ -358,14 +404,15 @@ def test_tables_say_the_same_in_every_format(tmp_path: Path) -> None:
     # Published figures stand only beside figures for the whole dataset.
     (part,) = make_tables(results_of({"NUS/A": np.ones((1, 9))}))
     assert [line.source for line in part.lines] == [""]
-    parsed = list(csv.reader(io.StringIO(report.format_table(table, Format.CSV))))
     markdown = report.format_table(table, Format.MARKDOWN)
     latex = report.format_table(table, Format.LATEX)
-    for row, line in zip(parsed[1:], table.lines, strict=True):
-        assert tuple(row[1:6]) == line.cells
+    records = [row for row in records_of(results) if not row["camera"]]
+    for record, line in zip(records, table.lines, strict=True):
+        cells = [record[name] and f"{float(record[name]):.2f}" for name in report.COLUMNS.values()]
+        assert cells == ["" if cell == "-" else f"{float(cell.split('±')[0]):.2f}" for cell in line.cells]
         mark = "**" if not line.source else ""
         assert "| ".join([f"| {line.method} ", *(f"{mark}{cell}{mark} " for cell in line.cells)]) in markdown
-    assert latex.count(r"\\") == len(parsed)
+    assert latex.count(r"\\") == 1 + len(table.lines)
     assert "25%" not in latex.replace(r"25\%", "")
     # One document of a folder of results, with the words that stand beside them.
     results.save(tmp_path / "cross.json")

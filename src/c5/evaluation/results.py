@@ -6,14 +6,14 @@
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
      "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
-               "worst_found": {"NUS": [...]},
+               "worst_found": {"NUS": [...]}, "calibration": {"NUS": [...]},
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
 more than once, `errors` has an entry for each time. `lights` are the true illuminants, u and v in thousandths of
 a nat. Statistics are those of `c5.metrics.Statistics`, computed for
 each repeat from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
-`c5.metrics`, the mean over the repeats, for methods that have an uncertainty.
+`c5.metrics`, the mean over the repeats, and `calibration` that of all repeats, for methods that have an uncertainty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
 from c5.io.files import write_file
-from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats, worst_found
+from c5.metrics import RepeatedStatistics, Statistics, calibration, summarize_repeats, worst_found
 
 FORMAT, VERSION = "c5-results", 1
 
@@ -58,6 +58,8 @@ class Row:
     """Command, version, commit, device; several if its folds were not run at once."""
     worst_found: dict[str, list[float]] = field(default_factory=dict)
     """By dataset: what part of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
+    calibration: dict[str, list[float]] = field(default_factory=dict)
+    """By dataset: what multiple of their uncertainty 1, 2, ... 100 % of the errors stay below."""
 
     @property
     def name(self) -> str:
@@ -117,6 +119,10 @@ class Results:
     def datasets(self) -> list[str]:
         return sorted({group.split("/")[0] for group in self.images})
 
+    def count(self, dataset: str) -> int:
+        """How many images of a dataset were tested."""
+        return sum(len(self.images[camera]) for camera in self.cameras(dataset))
+
     def cameras(self, dataset: str) -> list[str]:
         return [group for group in self.images if group.split("/")[0] == dataset]
 
@@ -174,7 +180,8 @@ def make_row(
     }
     curves = {name: [worst_found(*pair) for pair in zip(stacked[name], unsure[name], strict=True)] for name in unsure}
     found = {name: np.mean(each, axis=0).round(4).tolist() for name, each in curves.items()}
-    return Row(method, variant, statistics, passes, settings, made, found)
+    multiples = {name: calibration(stacked[name], unsure[name]).round(3).tolist() for name in unsure}
+    return Row(method, variant, statistics, passes, settings, made, found, multiples)
 
 
 def merge(parts: Sequence[Results]) -> Results:
@@ -203,8 +210,8 @@ def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[
 def _to_json(row: Row) -> dict[str, Any]:
     statistics = {
         name: {
-            "mean": [round(value, 4) for value in both.mean],
-            "deviation": [round(value, 4) for value in both.deviation],
+            "mean": list(both.mean),  # to the last bit: a report of them is the table that was printed
+            "deviation": list(both.deviation),
         }
         for name, both in row.statistics.items()
     }
@@ -215,6 +222,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         "made": row.made,
         "statistics": statistics,
         **({"worst_found": row.worst_found} if row.worst_found else {}),
+        **({"calibration": row.calibration} if row.calibration else {}),
         "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),
     }
 
@@ -225,8 +233,8 @@ def _from_json(data: dict[str, Any]) -> Row:
         for name, both in data["statistics"].items()
     }
     errors = _convert(data["errors"], lambda hundredths: hundredths / 100)
-    found = data.get("worst_found", {})
-    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], found)
+    unsure = (data.get("worst_found", {}), data.get("calibration", {}))
+    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], *unsure)
 
 
 def _convert(
