@@ -12,7 +12,7 @@ import typer
 
 from c5.choices import Format, Selection
 from c5.cli.console import console, errors, show_progress, start_torch
-from c5.cli.options import AugmentationName, Bfloat16, Datasets, Epochs, MatricesFile, Plots
+from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots
 from c5.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,14 +22,23 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Datasets,
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it goes on there.")],
-    protocol: Annotated[str, typer.Option(help="Who is trained on and who is tested.")],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="Who is trained on and who is tested: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
+            "camera-specific, ten-fold, camera-invariance, random-split or split."
+        ),
+    ],
     method: Annotated[
         list[str],
         typer.Option(
-            help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file, "
-            "ffcc, c5, c5:CONFIGURATION, c5:FILE.toml or c5:ablations."
+            help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file "
+            "or the name of a bundled model, ffcc, c5, c5:CONFIGURATION, c5:FILE.toml or c5:ablations."
         ),
     ],
     m: Annotated[list[int] | None, typer.Option("--m", help="Images given, the query included; default 9.")] = None,
@@ -49,6 +58,9 @@ def evaluate(
         typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
     ] = None,
     plots: Plots = None,
+    estimates: Annotated[
+        Path | None, typer.Option(help="A CSV file for every estimate, error and uncertainty, draw by draw.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
 ) -> None:
     """Compare methods on labelled data.
@@ -106,6 +118,8 @@ def evaluate(
             command=typed,
             jobs=jobs,
             only=fold or (),
+            say=lambda line: errors.print(f"note: {line}"),
+            estimates=estimates,
         )
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here")
@@ -119,6 +133,7 @@ def evaluate(
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
     console.print(format_results(results, Format.MARKDOWN))
     written = [] if plots is None else write_plots(results, plots)
+    written += [] if estimates is None else [estimates]
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
         errors.print(path)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, prepared sets."),
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     overwrite: Overwrite = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from c5.choices import Selection
 from c5.errors import ParameterError
 from c5.evaluation.lights import FEWEST, LIGHTS, by_warmth
 from c5.evaluation.report import statistics_of
@@ -55,11 +56,11 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
 
 def _best_rows(rows: Sequence[Row], results: Results, dataset: str) -> Shown:
     """The best variant of each method, best methods first; a name says of how many variants it is the best."""
-    best: dict[str, Row] = {}
+    best: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: _mean(row, results, dataset)):
-        best.setdefault(row.method, row)
-    counts = Counter(row.method for row in rows)
-    return {row.name + f" (best of {counts[row.method]})" * (counts[row.method] > 1): row for row in best.values()}
+        best.setdefault((row.method, row.apart), row)
+    counts = Counter((row.method, row.apart) for row in rows)
+    return {row.name + (f" (best of {counts[key]})" if counts[key] > 1 else ""): row for key, row in best.items()}
 
 
 def _mean(row: Row, results: Results, dataset: str) -> float:
@@ -144,9 +145,10 @@ def _find_sweeps(rows: Sequence[Row], dataset: str) -> dict[str, Sweep]:
     """Rows of one method that differ in m alone."""
     sweeps: dict[str, Sweep] = {}
     for row in rows:
-        found = re.fullmatch(r"m = (\d+)(.*)", row.variant)
-        if found and dataset in row.statistics:
-            sweeps.setdefault(row.method + found[2], {})[int(found[1])] = row
+        if row.m is not None and dataset in row.statistics:
+            chosen = "" if row.selection in ("", Selection.RANDOM.value) else row.selection
+            name = ", ".join(part for part in (row.method, chosen, row.apart) if part)
+            sweeps.setdefault(name, {})[row.m] = row
     return {name: sweep for name, sweep in sweeps.items() if len(sweep) > 2}
 
 

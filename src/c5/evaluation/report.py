@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from c5.choices import Format, Selection
+from c5.choices import Format
 from c5.errors import DataError
 from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
@@ -179,13 +179,18 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
         common = {"results": name, "protocol": results.protocol, "dataset": dataset}
         trained_on = _trained_on(results, dataset)
         for row in results.rows:
-            own = common | {"method": row.method, "trained_on": trained_on, "source": "this package"} | _variant(row)
+            own = common | {"method": row.method, "settings": row.apart, "selection": row.selection, "m": row.m}
+            own |= {"draws": row.draws or None, "trained_on": trained_on, "source": "this package"}
             if (found := statistics_of(row, results, dataset)) is not None:
                 mean = "geometric over cameras" if geometric else "over images"
                 whole = {"images": results.count(dataset), "averaged": mean} | covered(row, dataset)
                 records.append(own | whole | _figures(*found))
             for camera in [camera for camera in results.cameras(dataset) if camera in row.statistics]:
-                one = {"camera": camera.split("/")[1], "images": len(results.images[camera])}
+                one = {
+                    "camera": camera.split("/")[1],
+                    "images": len(results.images[camera]),
+                    "m": results.real_m(row, camera),
+                }
                 records.append(own | one | _figures(*row.statistics[camera]))
             if results.lights and dataset in row.statistics:
                 means = zip(count_lights(results, dataset).items(), light_means(results, row, dataset), strict=True)
@@ -202,7 +207,7 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
 
 FIGURES = tuple(f"{name}{suffix}" for name in Statistics._fields for suffix in ("", "_sd"))
 TIDY = (
-    *("results", "protocol", "dataset", "camera", "light", "images", "method", "m", "selection"),
+    *("results", "protocol", "dataset", "camera", "light", "images", "method", "settings", "m", "selection", "draws"),
     *("averaged", *FIGURES, *COVERAGE.values(), *OTHERS.values(), "trained_on", "source"),
 )
 """The columns of the CSV file."""
@@ -219,14 +224,6 @@ def format_tidy(records: Iterable[dict[str, Any]]) -> str:
 
 def _figures(mean: Statistics, deviation: Statistics) -> dict[str, float]:
     return dict(zip(FIGURES, (value for pair in zip(mean, deviation, strict=True) for value in pair), strict=True))
-
-
-def _variant(row: Row) -> dict[str, Any]:
-    """Of a variant such as `m = 9, vivid`: m, and how the others were selected."""
-    found = re.fullmatch(r"m = (\d+)(?:, (.+))?", row.variant)
-    if found is None:
-        return {"selection": row.variant} if row.variant else {}
-    return {"m": int(found[1]), "selection": found[2] or ("" if found[1] == "1" else Selection.RANDOM.value)}
 
 
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
@@ -254,7 +251,21 @@ def format_results(results: Results, style: Format) -> str:
     bounds = [make_coverage_table(results, dataset) for dataset in results.datasets]
     tables = [*make_tables(results), make_camera_table(results), *lights, *bounds]
     parts = [format_table(table, style) for table in tables if table is not None]
-    return "\n".join([*parts, *([_commands(results)] if style is Format.MARKDOWN else [])])
+    return "\n".join([*parts, *([*_notes(results), _commands(results)] if style is Format.MARKDOWN else [])])
+
+
+def _notes(results: Results) -> list[str]:
+    """Where a roll cannot hold what its m says."""
+    fewer = {
+        camera.split("/")[1]: real
+        for row in results.rows
+        for camera in row.statistics
+        if "/" in camera and (real := results.real_m(row, camera)) != row.m
+    }
+    if not fewer:
+        return []
+    told = ", ".join(f"at most {real} on {camera}" for camera, real in sorted(fewer.items()))
+    return [f"Some cameras have fewer images than m, and rolls repeat them: it is {told}.\n"]
 
 
 def _commands(results: Results) -> str:
