@@ -68,6 +68,7 @@ def evaluate(
     Stopped at any moment, the same command goes on where it was.
     """
     from c5.datasets import read_samples
+    from c5.datasets.inspection import warn_of_levels
     from c5.evaluation.methods import Rolls, Trained
     from c5.evaluation.plots import write_plots
     from c5.evaluation.plugin import find_methods
@@ -106,6 +107,7 @@ def evaluate(
             if name not in known:
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+    warn_of_levels(samples)
     typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
         results = run(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from c5.datasets import read_samples
+from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
 from c5.errors import ParameterError
 from c5.training.loop import default_device
@@ -36,6 +37,7 @@ def run_training(
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
+    warn_of_levels(samples)
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
     if overwrite:  # only now, when the data are known to be good
