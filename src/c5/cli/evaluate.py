@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -116,7 +115,7 @@ def evaluate(
             methods,
             out,
             report=_report,
-            track=_track,
+            track=show_progress,
             command=typed,
             jobs=jobs,
             only=fold or (),
@@ -144,13 +143,6 @@ def _report(done: Done) -> None:
     means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
     state = " (kept)" if done.kept else ""
     errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}")
-
-
-def _track(items: Sequence[Any], what: str) -> Iterable[Any]:
-    """A bar on a terminal; elsewhere a line, so that a log shows what is going on."""
-    if not errors.is_terminal and len(items) > 100:
-        errors.print(f"{what} ...")
-    return show_progress(items, what)
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:

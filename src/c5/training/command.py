@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,25 +16,30 @@ from c5.errors import ParameterError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
 
+BOARD = "tensorboard"
+
 
 def run_training(
     folder: Path,
     plan: Plan | None,
     *,
+    epochs: int | None = None,
     overwrite: bool = False,
-    tensorboard: bool,
+    tensorboard: bool = False,
     report: Callable[[Plan, Progress], None],
     track: Callable[[Sequence[Any], str], Iterable[Any]],
     say: Callable[[str], None],
 ) -> None:
-    """Start a run in a folder, or go on with the one there where there is no new plan.
+    """Start a run in a folder, or go on with the one there where there is no new plan, for `epochs` in all if given.
 
+    A run that is replaced stays whole until the data of the new one are prepared.
     `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
     """
+    fresh, there = plan is not None, (folder / "checkpoint.pt").exists()
     if plan is None:
-        plan = Plan.load(folder)
-    elif (folder / "checkpoint.pt").exists() and not overwrite:
-        raise ParameterError(f"{folder}: holds a run already; resume it (resume=True), or replace it (overwrite=True)")
+        plan = _extend(Plan.load(folder), epochs, say)
+    elif there and not overwrite:
+        raise ParameterError(f"{folder}: holds a run already; resume it (plan=None), or replace it (overwrite=True)")
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
@@ -40,19 +47,24 @@ def run_training(
     warn_of_levels(samples)
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
-    if overwrite:  # only now, when the data are known to be good
-        (folder / "checkpoint.pt").unlink(missing_ok=True)
-    plan.save(folder)
-    board = _board(folder) if tensorboard else None
+    if not (fresh and there):
+        plan.save(folder)
+    board = _find_board() if tensorboard else None
     if plan.making is not None:
         own = [sample for sample in samples if not sample.made and sample.camera not in held]
         samples += plan.making.make(own, held, lambda items: track(items, "making images"))
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
+    if fresh:  # only now, when nothing can be wrong with the data any more
+        for name in ("checkpoint.pt", "log.csv", "model.c5"):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / BOARD, ignore_errors=True)
+        plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
     apart = f"; {len(samples) - len(own)} images held out" if held else ""
     count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
     say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
+    events = None if board is None else board(str(folder / BOARD))
     try:
         train(
             plan,
@@ -60,17 +72,31 @@ def run_training(
             folder,
             report=partial(report, plan),
             track=lambda items: track(items, "loading"),
-            board=board,
+            board=events,
             checkpoint_seconds=10,
         )
     finally:
-        if board is not None:
-            board.close()
+        if events is not None:
+            events.close()
 
 
-def _board(folder: Path) -> Any:
+def _extend(plan: Plan, epochs: int | None, say: Callable[[str], None]) -> Plan:
+    """The plan of a run with more epochs, where they are asked for."""
+    planned = plan.config.epochs
+    if epochs is None or epochs == planned:
+        return plan
+    if epochs < planned:
+        raise ParameterError(f"the run is planned for {planned} epochs: give more to extend it, or start another run")
+    say(
+        f"extended from {planned} to {epochs} epochs: from here on learning rate and batch size are those of a run of "
+        f"{epochs}; what is done followed the shorter schedule, so a run of {epochs} from the start differs"
+    )
+    return plan._replace(config=replace(plan.config, epochs=epochs))
+
+
+def _find_board() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ParameterError("TensorBoard is not installed; run pip install 'c5-awb[train]'") from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter
