@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,16 @@ from c5.training.command import run_training
 from c5.training.config import NetworkConfig, RealTraining, RollKind, TrainConfig
 from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer, TrainingError
-from c5.training.run import Plan, Progress, Validation, check_hold_out, features, load_checkpoint, train
+from c5.training.run import (
+    Plan,
+    Progress,
+    Validation,
+    check_hold_out,
+    features,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+)
 
 SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")
@@ -100,22 +108,33 @@ def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
 
 
-def test_an_extended_run_goes_on_by_the_longer_schedule(few: list[Sample], tmp_path: Path) -> None:
+def test_an_extended_run_goes_on_by_the_longer_schedule(data: TrainingData, tmp_path: Path) -> None:
     """Stopped and resumed it is the same; a checkpoint of a longer run is not one of a shorter."""
-    short, longer = (Plan(config(batch_sizes=(4, 8), epochs=count), ["x"], []) for count in (2, 4))
-    train(short, few, tmp_path / "whole", device=CPU)
-    shutil.copytree(tmp_path / "whole", tmp_path / "parts")
-    whole: list[Progress] = []
-    network = train(longer, few, tmp_path / "whole", report=whole.append, device=CPU)
-    assert [progress.epoch.number for progress in whole] == [3, 4, 4]
-    with pytest.raises(StoppedError):
-        train(longer, few, tmp_path / "parts", report=stop_after(3), device=CPU)
-    again = train(longer, few, tmp_path / "parts", device=CPU)
-    for one, other in zip(network.parameters(), again.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0)
-    assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
+    short, longer = (config(batch_sizes=(4, 8), epochs=count) for count in (2, 4))
+
+    def go_on(training: TrainConfig, stop: int) -> Trainer:
+        trainer = Trainer(training, data, CPU)
+        rows = load_checkpoint(trainer, tmp_path)
+        for epoch in trainer.run():
+            rows.append({"epoch": epoch.number})
+            save_checkpoint(trainer, rows, tmp_path)
+            if epoch.number == stop:
+                break
+        return trainer
+
+    go_on(short, 2)
+    extended = (tmp_path / "checkpoint.pt").read_bytes()
+    whole = go_on(longer, 4)
+    assert [epoch.number for epoch in whole.history] == [1, 2, 3, 4]
+    assert whole.optimizer.param_groups[0]["lr"] == pytest.approx(5e-4 * 0.5 * (1 + np.cos(np.pi * 3 / 4)))
     with pytest.raises(ReadError, match="another configuration"):
-        train(short, few, tmp_path / "whole", device=CPU)
+        go_on(short, 2)
+    (tmp_path / "checkpoint.pt").write_bytes(extended)
+    go_on(longer, 3)
+    parts = go_on(longer, 4)
+    assert parts.history == whole.history
+    for one, other in zip(whole.network.parameters(), parts.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
 def quiet(folder: Path, plan: Plan | None, **more: Any) -> list[str]:
