@@ -104,8 +104,8 @@ def make_camera_table(results: Results) -> Table | None:
     return Table("Mean error by camera", [camera.split("/")[1] for camera in cameras], lines)
 
 
-def make_light_table(results: Results, dataset: str) -> Table:
-    """Mean errors on a dataset by the kind of light."""
+def make_light_table(results: Results, dataset: str) -> Table | None:
+    """Mean errors on a dataset by the kind of light, if there are enough images of one."""
     lines = [
         Line(row.name, tuple("-" if mean is None else f"{mean:.2f}" for mean in light_means(results, row, dataset)))
         for row in results.rows
@@ -113,7 +113,8 @@ def make_light_table(results: Results, dataset: str) -> Table:
     ]
     counts = count_lights(results, dataset)
     headings = [name if count is None else f"{name} ({count})" for name, count in counts.items()]
-    return Table(f"{dataset}, mean error by the color of the light", headings, lines)
+    title = f"{dataset}, mean error by the color of the light"
+    return Table(title, headings, lines) if any(set(line.cells) != {"-"} for line in lines) else None
 
 
 COVERAGE = {"below it, %": "below", "below twice it, %": "below_twice", "90 % below": "factor_90"}
