@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 from c5.datasets import read_samples
 from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
-from c5.errors import ParameterError
+from c5.errors import ParameterError, WriteError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
 
@@ -35,11 +34,14 @@ def run_training(
     A run that is replaced stays whole until the data of the new one are prepared.
     `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
     """
-    fresh, there = plan is not None, (folder / "checkpoint.pt").exists()
+    there = (folder / "checkpoint.pt").exists()
+    old = plan is not None and (folder / "config.json").exists()  # a run that this one replaces
     if plan is None:
         plan = _extend(Plan.load(folder), epochs, say)
     elif there and not overwrite:
         raise ParameterError(f"{folder}: holds a run already; resume it (plan=None), or replace it (overwrite=True)")
+    elif there and not old:
+        raise WriteError(f"{folder / 'checkpoint.pt'}: does not belong to a run of c5; write to another folder")
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
@@ -47,24 +49,24 @@ def run_training(
     warn_of_levels(samples)
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
-    if not (fresh and there):
+    if not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard else None
     if plan.making is not None:
         own = [sample for sample in samples if not sample.made and sample.camera not in held]
         samples += plan.making.make(own, held, lambda items: track(items, "making images"))
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
-    if fresh:  # only now, when nothing can be wrong with the data any more
-        for name in ("checkpoint.pt", "log.csv", "model.c5"):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / BOARD, ignore_errors=True)
+    if old:  # only now, when nothing can be wrong with the data any more
+        events = list((folder / BOARD).glob("events.out.tfevents.*"))
+        for path in (*(folder / name for name in ("checkpoint.pt", "log.csv", "model.c5")), *events):
+            path.unlink(missing_ok=True)
         plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
     apart = f"; {len(samples) - len(own)} images held out" if held else ""
     count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
     say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
-    events = None if board is None else board(str(folder / BOARD))
+    writer = None if board is None else board(str(folder / BOARD))
     try:
         train(
             plan,
@@ -72,12 +74,12 @@ def run_training(
             folder,
             report=partial(report, plan),
             track=lambda items: track(items, "loading"),
-            board=events,
+            board=writer,
             checkpoint_seconds=10,
         )
     finally:
-        if events is not None:
-            events.close()
+        if writer is not None:
+            writer.close()
 
 
 def _extend(plan: Plan, epochs: int | None, say: Callable[[str], None]) -> Plan:
