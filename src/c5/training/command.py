@@ -11,7 +11,7 @@ from typing import Any
 from c5.datasets import read_samples
 from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
-from c5.errors import ParameterError, WriteError
+from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
 
@@ -35,7 +35,7 @@ def run_training(
     `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
     """
     there = (folder / "checkpoint.pt").exists()
-    old = plan is not None and (folder / "config.json").exists()  # a run that this one replaces
+    old = plan is not None and _holds_run(folder)  # which this one replaces
     if plan is None:
         plan = _extend(Plan.load(folder), epochs, say)
     elif there and not overwrite:
@@ -80,6 +80,14 @@ def run_training(
     finally:
         if writer is not None:
             writer.close()
+
+
+def _holds_run(folder: Path) -> bool:
+    try:
+        Plan.load(folder)
+    except ReadError:
+        return False
+    return True
 
 
 def _extend(plan: Plan, epochs: int | None, say: Callable[[str], None]) -> Plan:
