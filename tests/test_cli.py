@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from c5 import errors
 from c5.classical import METHODS
 from c5.cli.app import PANELS, app
-from c5.cli.console import FLAGS
+from c5.cli.console import FLAGS, show_progress
 from c5.io.raw import read_photograph
 
 PACKAGE = Path(errors.__file__).parent
@@ -310,6 +310,30 @@ def test_srgb_is_linearised_when_asked(tmp_path: Path) -> None:
     expected = textured(2, 64, 96).mean(axis=(0, 1))
     found = json.loads(done.stdout)["illuminant"]
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("c5.cli.console.time.monotonic", lambda: now[0])
+
+    def lines(count: int, seconds: float) -> list[str]:
+        for _ in show_progress(range(count), "preparing"):
+            now[0] += seconds
+        return capsys.readouterr().err.splitlines()
+
+    tenths = lines(1000, 0.2)
+    assert len(tenths) == 11
+    assert tenths[5] == "preparing: 500 of 1000, 0:01:40 taken, 0:01:40 left"
+    assert tenths[-1] == "preparing: 1000 of 1000, 0:03:20 taken, 0:00:00 left"
+    assert lines(3, 100) == [
+        "preparing: 1 of 3, 0:01:40 taken, 0:03:20 left",
+        "preparing: 2 of 3, 0:03:20 taken, 0:01:40 left",
+        "preparing: 3 of 3, 0:05:00 taken, 0:00:00 left",
+    ]
+    assert len(lines(1000, 61)) == 1000  # however long a tenth takes
+    assert lines(100, 0.01) == []
 
 
 def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,10 @@ class DataError(C5Error):
     """A dataset is incomplete or its files do not fit together."""
 
 
+class DataWarning(UserWarning):
+    """A dataset can be used, but may not hold what its owner thinks."""
+
+
 class PluginError(C5Error):
     """Code of another package that this one was asked to use failed, or gave something that cannot be used."""
 

@@ -12,7 +12,7 @@ import math
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,6 +193,11 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     write_file(folder / "log.csv", table.getvalue().encode())
 
 
+def _same_run(one: TrainConfig, other: TrainConfig) -> bool:
+    """Whether a checkpoint of one configuration can go on with the other, which may be longer."""
+    return one.epochs <= other.epochs and replace(one, epochs=other.epochs) == other
+
+
 def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
     """Put a trainer where the folder's checkpoint left off; without one it stays at the start. The rows of its log."""
     path = folder / "checkpoint.pt"
@@ -200,7 +205,7 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         return []
     try:
         state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
-        if train_config_from_json(json.loads(state["config"])) != trainer.config:
+        if not _same_run(train_config_from_json(json.loads(state["config"])), trainer.config):
             raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
         trainer.load_state(state)
         trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
