@@ -224,14 +224,19 @@ def _decode_tiff(file: BinaryIO, size: int) -> _Decoded:
     return _Decoded(read_pixels(tiff, picture), told)
 
 
-def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
-    start = io.BytesIO(file.read(MAX_NPY_HEADER))
+def read_npy_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order (whether by column) and type of an .npy file."""
     with decoding():
         version = np.lib.format.read_magic(start)
     if version not in NPY_HEADERS:
         raise ReadError("an .npy file of a version that cannot hold an image; save it again")
     with decoding():
-        shape, by_column, dtype = NPY_HEADERS[version](start)
+        return NPY_HEADERS[version](start)
+
+
+def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
+    start = io.BytesIO(file.read(MAX_NPY_HEADER))
+    shape, by_column, dtype = read_npy_header(start)
     if dtype.hasobject:
         raise ReadError("it holds Python objects, not pixels; save an array of numbers")
     check_type(np.empty(0, dtype))

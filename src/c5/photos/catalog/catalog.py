@@ -18,8 +18,9 @@ import numpy as np
 from c5.choices import Selection
 from c5.errors import ParameterError, ProfileError, ReadError, WriteError
 from c5.histograms import Grid
+from c5.io.archives import parse_array, unpack
 from c5.model import Model, Profile
-from c5.model_file import UNPACKING_ERRORS
+from c5.model_file import MOST_BYTES
 from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
@@ -248,11 +249,11 @@ def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:
 def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, set[bytes]] | None:
     """The same as it was kept; None if it is damaged, so that it is made again."""
     try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-            used = {bytes(digest) for digest in file["used"]}
-            levels = tuple(file[f"level_{i}"] for i in range(len(file.files) - 1))
+        parts = unpack(packed, MOST_BYTES)
+        used = {bytes(digest) for digest in parse_array(parts["used.npy"], "u")}
+        levels = tuple(parse_array(parts[f"level_{i}.npy"]) for i in range(len(parts) - 1))
         profile = Profile(model.identity, levels, len(used), camera)
         model.check_profile(profile)
-    except (*UNPACKING_ERRORS, ProfileError):
+    except (KeyError, ParameterError, ProfileError, ReadError, TypeError):
         return None
     return profile, used
