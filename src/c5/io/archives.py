@@ -30,17 +30,22 @@ def read_whole(path: str | Path, most: int) -> bytes:
 
 def unpack(data: bytes, most: int) -> dict[str, bytes]:
     """The parts of a zip archive by their names, if they have no more bytes than that together."""
-    if data.count(b"PK\1\2") > MOST_PARTS:  # before a list is made of them
+    archive = open_archive(data, most)
+    with decoding(REMEDY):
+        return {part.filename: archive.read(part) for part in archive.infolist()}
+
+
+def open_archive(data: bytes, most: int, parts: int = MOST_PARTS) -> zipfile.ZipFile:
+    """A zip archive, if it would unpack to no more than so many bytes and parts."""
+    if data.count(b"PK\1\2") > parts:  # before a list is made of them
         raise ReadError(f"damaged: it has too many parts; {REMEDY}")
     with decoding(REMEDY):
         archive = zipfile.ZipFile(io.BytesIO(data))
-        parts = archive.infolist()
-    if sum(part.file_size for part in parts) > most:
-        raise ReadError(f"damaged: it would unpack to more than {most >> 20} MiB; {REMEDY}")
-    if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
+    if sum(part.file_size for part in archive.infolist()) > most:
+        raise ReadError(f"damaged: it would unpack to more than {most} bytes; {REMEDY}")
+    if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in archive.infolist()):
         raise ReadError(f"damaged: it is compressed in a way that is not used here; {REMEDY}")
-    with decoding(REMEDY):
-        return {part.filename: archive.read(part) for part in parts}
+    return archive
 
 
 def parse_array(data: bytes, kind: str = "f") -> NDArray[Any]:
