@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools
-from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.sample import Found, Sample
-from c5.image import LinearImage, require_counts, shrink
+from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
 from c5.parallel import in_parallel
 
 NAME = "pack"
@@ -22,6 +22,7 @@ DESCRIPTION = "a .c5data pack"
 
 FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images")
 CODEC = "jpegxl"
+MOST_PIXELS = 2 * WORKING_PIXELS
 
 
 class PackedImage(Record):
@@ -64,9 +65,11 @@ def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], 
     if image["codec"] != CODEC:
         raise ValueError(f"its codec {image['codec']!r} is not known: run pip install --upgrade c5-awb")
     size = (image["height"], image["width"])
-    pixels = np.asarray(imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1))
-    if pixels.shape != (*size, 3) or pixels.dtype != np.uint16:
-        raise ValueError(f"its pixels are {pixels.dtype} {pixels.shape}")
+    check_types(list(size), int)
+    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
+        raise ValueError(f"{size[1]}x{size[0]} pixels are more than the working size")
+    pixels = np.empty((*size, 3), np.uint16)  # which the decoder checks before it allocates anything
+    imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1, out=pixels)
     if len(payload) == image["pixels"]:
         return pixels, np.ones(size, np.bool_), np.zeros(size, np.bool_)
     count = 2 * size[0] * size[1]

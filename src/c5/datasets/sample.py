@@ -15,6 +15,7 @@ import numpy as np
 from c5.color import Bools, Float64s
 from c5.errors import DataError, ReadError
 from c5.image import LinearImage
+from c5.io.files import open_regular
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS
 
@@ -72,7 +73,8 @@ class ImageFile:
     @cached_property  # evaluation and the cache of histograms both ask, and it reads all of the file
     def _digest(self) -> str:
         try:
-            content = self.path.read_bytes()
+            with open_regular(self.path) as file:
+                content = file.read()
         except OSError as error:
             raise ReadError(f"{self.path}: cannot be read: {error.strerror}") from None
         levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]} {self.drawn_on}"
