@@ -20,6 +20,7 @@ from c5 import LinearImage, ReadError
 from c5.classical import gray_world
 from c5.training.data import load_training_data
 from c5.training.loop import Trainer
+from c5.training.methods import load_network
 from c5.training.published import read_published
 from c5.training.run import Plan, features, load_checkpoint, save_checkpoint
 from c5.training.tensors import load_tensors, seal, unseal
@@ -54,6 +55,8 @@ def test_no_flipped_bit_of_a_checkpoint_is_accepted(run: tuple[Path, Callable[[]
         with pytest.raises(ReadError, match="damaged") as caught:
             load_checkpoint(trainer, folder)
         assert "\n" not in str(caught.value)
+    with pytest.raises(ReadError, match=r"checkpoint\.pt: damaged"):
+        load_network(folder, trainer.config)
     for short in (good[:-1], good[: len(good) // 2], good[:20], b"", good + b"\0", good[48:]):
         path.write_bytes(short)
         with pytest.raises(ReadError, match="damaged"):

@@ -185,7 +185,7 @@ def _as_sample(pixels: Pixels, entry: dict[str, Any], sets: list[frozenset[str]]
         raise ValueError(f"the illuminant of {entry['name']} is not three positive numbers")
     if not (ccm is None or np.isfinite(ccm).all()) or not np.isfinite([each or 0 for each in capture or []]).all():
         raise ValueError(f"the labels of {entry['name']} are not finite")
-    check_types([entry[key] for key in ("name", "camera", "dataset")], str)
+    check_types([entry["image"]["content"], *(entry[key] for key in ("name", "camera", "dataset"))], str)
     check_types([entry["scene"] or ""], str)
     check_types([fold or 0], int)
     return Sample(

@@ -25,7 +25,6 @@ from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import REPEATS
 from c5.io.archives import read_whole
 from c5.io.files import write_file
-from c5.io.readers import naming
 from c5.metrics import Statistics, summarize_repeats
 from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig, train_config_from_json
@@ -34,7 +33,7 @@ from c5.training.export import export_model
 from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making
 from c5.training.network import Network
-from c5.training.tensors import load_tensors, read_file, seal, unseal
+from c5.training.tensors import DAMAGED, read_checkpoint, seal
 
 VALIDATE_EVERY = 10  # epochs
 MOST_PLAN_BYTES = 2**20
@@ -207,17 +206,15 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
     path = folder / "checkpoint.pt"
     if not path.exists():
         return []
-    with naming(path):
-        data = read_file(path)
+    state: Mapping[str, Any] = read_checkpoint(path, trainer.device)
     try:
-        state: Mapping[str, Any] = load_tensors(unseal(data), trainer.device)
         config = train_config_from_json(json.loads(state["config"]))
         history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
         rows: list[dict[str, Any]] = json.loads(state["rows"])
         if config == trainer.config:
             trainer.load_state(state, history)
-    except (ReadError, RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
-        raise ReadError(f"{path}: damaged, or of an older version; remove it to start the run anew") from error
+    except (RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
+        raise ReadError(f"{path}: {DAMAGED}") from error
     if config != trainer.config:
         raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
     return rows

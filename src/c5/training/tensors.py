@@ -12,13 +12,16 @@ import torch
 
 from c5.errors import ReadError
 from c5.io.archives import open_archive, read_whole
-from c5.io.readers import decoding
+from c5.io.readers import decoding, naming
 
 MOST_BYTES = 2**30
 MOST_TENSORS = 100_000
 
 SEAL = b"c5 checkpoint 1\n"
 """What a sealed file begins with; then the SHA-256 of the rest, and the rest."""
+
+
+DAMAGED = "damaged, or of an older version; remove it to start the run anew"
 
 
 def seal(data: bytes) -> bytes:
@@ -52,3 +55,13 @@ def load_tensors(data: bytes, device: torch.device | str) -> Any:
     with decoding("save it again"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.load(io.BytesIO(data), map_location=device, weights_only=True)
+
+
+def read_checkpoint(path: Path, device: torch.device | str) -> Any:
+    """What a checkpoint holds."""
+    with naming(path):
+        data = read_file(path)
+        try:
+            return load_tensors(unseal(data), device)
+        except ReadError as error:
+            raise ReadError(DAMAGED) from error

@@ -14,7 +14,6 @@ from typing import Any
 
 from c5.errors import C5Error, DataError, WriteError
 from c5.io.files import data_folder
-from c5.photos.files import printable
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
@@ -219,7 +218,8 @@ def explain_errors(path: Path) -> Iterator[None]:
 
 def damaged(path: Path, reason: str) -> C5Error:
     """The error for a file that is no whole catalogue."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in reason[:200])
     return DataError(
-        f"{path}: not a catalogue, or damaged ({printable(reason)[:200]}); move it away and add the photographs again: "
+        f"{path}: not a catalogue, or damaged ({shown}); move it away and add the photographs again: "
         "all in it comes from them"
     )
