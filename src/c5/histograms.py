@@ -214,7 +214,10 @@ class Histograms:
         if len(data) != size or unpacker.unconsumed_tail:
             raise ValueError(f"{len(data)} bytes of histograms, not {size}")
         planes = np.frombuffer(data, np.uint8).reshape(4, -1)
-        return cls(grid, np.ascontiguousarray(planes.T).view("<f4").reshape(grid.shape).astype(np.float32, copy=False))
+        stack = np.ascontiguousarray(planes.T).view("<f4").reshape(grid.shape).astype(np.float32, copy=False)
+        if not np.isfinite(stack).all():
+            raise ValueError("histograms that are not finite")
+        return cls(grid, stack)
 
 
 def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms:

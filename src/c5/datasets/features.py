@@ -111,6 +111,8 @@ class VividnessFeature:
 
     def decode(self, data: bytes) -> float:
         (value,) = np.frombuffer(data, "<f8")
+        if not np.isfinite(value):
+            raise ValueError("a vividness is not finite")
         return float(value)
 
 

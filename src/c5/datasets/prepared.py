@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.features import Feature, prepare_image
 from c5.datasets.sample import Decoded, Found, Sample
 from c5.errors import DataError
@@ -60,9 +60,11 @@ recognises = FORMAT.recognises
 def read(path: Path) -> Found:
     """The samples of a set, from its index. Each record is checked when it is read."""
     opened = Container.open(path, FORMAT)
-    features = opened.index.get("features")
-    if not isinstance(features, list) or not all(isinstance(key, str) for key in features):
-        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again")
+    try:
+        check_types(opened.index["features"], str)
+        check_types([entry["image"]["pixels"] for entry in opened.index["samples"]], str)
+    except (LookupError, TypeError):
+        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again") from None
     samples = opened.samples(PreparedImage)
     return Found([replace(sample, prepared=cast(PreparedImage, sample.pixels)) for sample in samples], [])
 

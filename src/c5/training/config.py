@@ -63,8 +63,8 @@ class NetworkConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NetworkConfig:
-        own = {"grid": Grid.from_json(data["grid"]), "kind": RollKind(data["kind"]), "widths": tuple(data["widths"])}
-        return cls(**{**data, **own})
+        read: NetworkConfig = _changed(cls(), data, "a network")
+        return read
 
 
 RANGES: dict[str, tuple[float, float]] = {
@@ -214,7 +214,7 @@ def train_config_from_json(data: Mapping[str, Any]) -> TrainConfig:
     own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     own["networks"] = tuple(NetworkConfig.from_json(network) for network in data["networks"])
     del own["cameras"]
-    made: TrainConfig = kind(**own)
+    made: TrainConfig = _changed(kind(), own, "the configuration")
     return made
 
 
@@ -309,7 +309,7 @@ def _changed(thing: Any, changes: Mapping[str, Any], where: str) -> Any:
                 raise ParameterError(f"{where}: {name} must be one of {names}, not {value!r}") from None
         if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if type(value) is not type(old):
+        if type(value) is not type(old) or (type(value) is tuple and {*map(type, value)} - {*map(type, old)}):
             raise ParameterError(f"{where}: {name} must be {type(old).__name__}, not {value!r}")
         values[name] = value
     return replace(thing, **values)

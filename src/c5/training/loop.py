@@ -142,16 +142,27 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from where a checkpoint was taken."""
-        self.network.load_state_dict(state["network"])
+    def load_state(self, state: Mapping[str, Any], history: list[Epoch]) -> None:
+        """Go on from where a checkpoint was taken. One that does not fit raises ValueError, or what torch does."""
+        optimizer, parameters = state["optimizer"], list(self.network.parameters())
+        moments = [(number, tensor) for number, kept in optimizer["state"].items() for tensor in kept.values()]
+        if any(tensor.ndim and tensor.shape != parameters[number].shape for number, tensor in moments):
+            raise ValueError("moments of other weights")
+        if type(state["epoch"]) is not int or type(state["steps_done"]) is not int or state["epoch"] != len(history):
+            raise ValueError("another number of epochs")
+        if not all(math.isfinite(epoch.loss + epoch.error) for epoch in history):
+            raise ValueError("a loss that is not finite")
+        networks = [state["network"], *([] if self.averaged is None else [state["averaged"]])]
+        weights = [tensor for network in networks for tensor in network.values()]
+        if not all(tensor.isfinite().all() for tensor in (*weights, *(tensor for _, tensor in moments))):
+            raise ValueError("weights that are not finite")
+        self.network.load_state_dict(networks[0])
         if self.averaged is not None:
-            self.averaged.load_state_dict(state["averaged"])
-        optimizer = state["optimizer"]
+            self.averaged.load_state_dict(networks[1])
         for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
             group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
         self.optimizer.load_state_dict(optimizer)
-        self.epoch, self.steps_done = state["epoch"], state["steps_done"]
+        self.epoch, self.steps_done, self.history = state["epoch"], state["steps_done"], history
 
     def _set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
