@@ -77,10 +77,10 @@ def _copy_dng(balance: Balance, _: bytes | None) -> bytes:
     return replace_neutral(read_bytes(balance.path), balance.illuminant)
 
 
-def _note_adobe(balance: Balance) -> str:
-    from c5.photos.sidecars import adobe
+def _note_dng(balance: Balance) -> str:
+    from c5.photos.sidecars import adobe, rawtherapee
 
-    return adobe.note(balance)
+    return "; ".join(note for note in (adobe.note(balance), rawtherapee.note(balance, is_copy=True)) if note)
 
 
 BUILT_IN = {
@@ -89,7 +89,7 @@ BUILT_IN = {
     "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe"),
     "pp3": _sidecar("RawTherapee profiles.", "rawtherapee"),
     "darktable": _sidecar("darktable sidecars.", "darktable"),
-    "dng": Output(DNG_HELP, lambda path: f"{path.stem}.dng", _copy_dng, copies=True, note=_note_adobe),
+    "dng": Output(DNG_HELP, lambda path: f"{path.stem}.dng", _copy_dng, copies=True, note=_note_dng),
 }
 """The kinds that come with the package. A new one is listed here, and nowhere else."""
 

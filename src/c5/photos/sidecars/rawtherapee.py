@@ -47,9 +47,9 @@ def encode(balance: Balance, existing: bytes | None) -> bytes:
     return set_white_balance(existing, *rawtherapee_temperature(balance.illuminant, find_matrix(balance.photo)))
 
 
-def note(balance: Balance) -> str:
-    """What RawTherapee cannot hold of a balance; empty where it holds it."""
-    matrix = find_matrix(balance.photo)
+def note(balance: Balance, *, is_copy: bool = False) -> str:
+    """What RawTherapee cannot hold of a balance, in a sidecar or a DNG copy; empty where it holds it."""
+    matrix = find_matrix(balance.photo, is_copy=is_copy)
     kelvin, green = rawtherapee_temperature(balance.illuminant, matrix)
     off = float(reproduction_error(rawtherapee_neutral(kelvin, green, matrix), balance.illuminant))
     if off < NOTICEABLE_DEG:
@@ -57,11 +57,11 @@ def note(balance: Balance) -> str:
     return f"beyond RawTherapee's range: {kelvin} K, green {green:.3f} is nearest and leaves white {off:.1f}° off"
 
 
-def find_matrix(photo: Photo) -> Float64s:
+def find_matrix(photo: Photo, *, is_copy: bool = False) -> Float64s:
     """(3, 3) XYZ to camera RGB as RawTherapee 5.9 takes it from a file (`parse_tiff_ifd` in its dcraw.cc).
 
     Of two matrices it takes the second, unless that is illuminant A's. It leaves AnalogBalance and CameraCalibration
-    out, and a file with AsShotWhiteXY gets a matrix for which that white, not D65, is what daylight is for others.
+    out. For a file with AsShotWhiteXY, which our copies lose, it makes a matrix to which that white is what D65 is else.
     """
     tags = raw.read_color_tags(photo.path)
     lights = [tags.get(code, (STANDARD_LIGHT_A,)) for code in raw.CALIBRATION_ILLUMINANTS]
@@ -70,7 +70,7 @@ def find_matrix(photo: Photo) -> Float64s:
     if len(colors) != 9 or not np.isfinite(colors).all():
         return photo.need_matrices().matrix_d65
     matrix = np.reshape(colors, (3, 3))
-    white = tags.get(raw.AS_SHOT_WHITE_XY, ())
+    white = () if is_copy else tags.get(raw.AS_SHOT_WHITE_XY, ())
     return matrix * (*white, 1 - sum(white)) / D65_WHITE if len(white) == 2 else matrix
 
 
