@@ -53,7 +53,7 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
 
 def show_kelvin(kelvin: float) -> str:
     """A temperature in kelvin, marked where the scale ends and the light may be any beyond."""
-    mark = {round(COOLEST_LINE): "≤", round(HOTTEST_LINE): "≥"}.get(round(kelvin), "")
+    mark = {round(COOLEST_LINE): "<", round(HOTTEST_LINE): ">"}.get(round(kelvin), "")
     return f"{mark}{round(kelvin)}"
 
 

@@ -97,7 +97,10 @@ def follow_neutral(xmp: bytes) -> bytes:
             for child in description.find(name):
                 if child.text.strip() != "As Shot":
                     text = f"<{child.qualified}>As Shot</{child.qualified}>" if name == WHITE_BALANCE else ""
-                    slots.append((len(xmp[: child.start].rstrip()), child.end, text))
+                    start = child.start
+                    while xmp[start - 1 : start].isspace():
+                        start -= 1
+                    slots.append((start, child.end, text))
     made = bytearray(xmp)
     runs: list[tuple[int, int, str]] = []  # of slots that touch
     for start, end, text in sorted(slots):

@@ -61,7 +61,7 @@ def find_matrix(photo: Photo, *, is_copy: bool = False) -> Float64s:
     """(3, 3) XYZ to camera RGB as RawTherapee 5.9 takes it from a file (`parse_tiff_ifd` in its dcraw.cc).
 
     Of two matrices it takes the second, unless that is illuminant A's. It leaves AnalogBalance and CameraCalibration
-    out. For a file with AsShotWhiteXY, which our copies lose, it makes a matrix to which that white is what D65 is else.
+    out. For a file with AsShotWhiteXY, which our copies lose, it makes one to which that white is D65.
     """
     tags = raw.read_color_tags(photo.path)
     lights = [tags.get(code, (STANDARD_LIGHT_A,)) for code in raw.CALIBRATION_ILLUMINANTS]
