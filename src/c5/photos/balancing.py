@@ -26,7 +26,7 @@ from c5.parallel import MOST_JOBS, in_parallel
 from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
-from c5.photos.rolls import Origin, Roll, build_roll
+from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
 from c5.rolls import MOST_VIVID
 
@@ -46,7 +46,7 @@ class Settings:
     """Gives rolls, and the histograms of the photographs that it holds."""
     camera: str | None = None
     """The camera of files that do not tell theirs."""
-    selection: Selection = Selection.VIVID
+    selection: Selection = Selection.RANDOM
     """Which photographs of the catalogue make a roll."""
     roll_size: int = MOST_VIVID
     smooth: bool = False
@@ -116,7 +116,7 @@ def balance(
 
     Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
     is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are told by
-    their headers, some of them, spread evenly, are read first, and none is read twice. Smoothing holds a photograph
+    their headers, some of them are read first, and none is read twice. Smoothing holds a photograph
     back until its sequence is complete, and takes the fallback into account.
 
     With `wanted`, only these photographs have results; the others serve for rolls and sequences.
@@ -220,7 +220,7 @@ class _Rolls:
         found = None if camera is None else self._ask_catalog(camera)
         if found is not None and found.profile is not None:
             return found
-        own = [path for path in self._paths if self.moments[path].camera == camera]
+        own = order_by_content(path for path in self._paths if self.moments[path].camera == camera)
         made = build_roll(
             settings.model, own, self._loader.look_at, origin=Origin.SET, size=settings.roll_size, camera=camera
         )

@@ -35,24 +35,30 @@ def draw_candidates(
     camera: str,
     count: int,
     selection: Selection,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     exclude: bytes | None = None,
 ) -> list[Candidate]:
-    """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`."""
+    """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`.
+
+    Without `rng`, copies and the order of the entries change nothing: random ones go by their digests.
+    """
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
         raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
     excluded = connection.execute("SELECT digest FROM photograph WHERE path = ?", (exclude,)).fetchone()
     unwanted = set() if excluded is None else {excluded[0]}
-    if selection is Selection.RANDOM:
+    if selection is Selection.RANDOM and rng is None:
+        with closing(connection.execute(f"{SELECT} ORDER BY digest", (camera,))) as rows:
+            return _first_distinct(map(_candidate, rows), count, unwanted)
+    if selection is Selection.RANDOM and rng is not None:
         return _draw_random(connection, camera, count, rng, unwanted)
     if selection is Selection.RECENT:
         with closing(connection.execute(f"{SELECT} ORDER BY time DESC, modified DESC", (camera,))) as rows:
             return _first_distinct(map(_candidate, rows), count, unwanted)
     with closing(connection.execute(f"{SELECT} ORDER BY vividness DESC", (camera,))) as rows:
         pool = _first_distinct(map(_candidate, rows), max(count, MOST_VIVID), unwanted)
-    return [pool[i] for i in rng.permutation(len(pool))[:count]]
+    return [pool[i] for i in (range(len(pool)) if rng is None else rng.permutation(len(pool)))[:count]]
 
 
 def _draw_random(
