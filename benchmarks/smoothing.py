@@ -105,7 +105,7 @@ def render_sequences(model: Model, seed: int) -> Iterator[Sequence]:
 
 def main() -> None:
     model = load_model()
-    cameras = 20
+    cameras = 8
     found: dict[tuple[str, str], list[Sequence]] = {}
     for seed in range(100, 100 + cameras):  # the tests take others
         for sequence in render_sequences(model, seed):

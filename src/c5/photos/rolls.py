@@ -165,4 +165,5 @@ def _likeness(photo: Photo, other: Photo) -> float:
     assert photo.histograms is not None  # they are what a photograph is loaded for
     assert other.histograms is not None
     one, two = photo.histograms.seen.ravel(), other.histograms.seen.ravel()
-    return float(one @ two / max(np.linalg.norm(one) * np.linalg.norm(two), TINY))
+    lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(two))
+    return float(one @ two) / max(lengths, TINY)

@@ -215,8 +215,8 @@ class Catalog:
                 else:
                     yield replace(photo, histograms=photo.histograms.without_strips)
 
-        paths = [candidate.path for candidate in drawn]
-        roll = build_roll(model, paths, load, origin=Origin.CATALOG, size=size, camera=camera)
+        places = [candidate.path for candidate in drawn]
+        roll = build_roll(model, places, load, origin=Origin.CATALOG, size=size, camera=camera)
         if roll.profile is not None and not roll.failures:
             used = {candidate.digest for candidate in drawn if candidate.path in roll.paths}
             with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only
