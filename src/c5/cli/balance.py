@@ -87,7 +87,7 @@ def balance(
             callback=_check_selection,
             metavar="|".join(SELECTION_NAMES),
         ),
-    ] = Selection.VIVID.value,
+    ] = Selection.RANDOM.value,
     roll_size: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
     profile: ProfileFile = None,
     model: ModelName = None,
