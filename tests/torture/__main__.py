@@ -59,8 +59,9 @@ def _run(options: argparse.Namespace, work: Path) -> int:
     passed = (time.monotonic() - began) / 60
     bad = total(parts).bad
     facts = [
-        f"`{typed}` on {time.strftime('%d %B %Y', time.gmtime())}, commit {commit()}: {passed:.0f} minutes, {options.jobs} at a "
-        f"time, {machine()}; {campaign.count(KINDS):,} damaged files, {campaign.count(killing()):,} kills; full disks by "
+        f"`{typed}` on {time.strftime('%d %B %Y', time.gmtime())}, commit {commit()}: {passed:.0f} minutes, "
+        f"{options.jobs} at a time, {machine()}; "
+        f"{campaign.count(KINDS):,} damaged files, {campaign.count(killing()):,} kills; full disks by "
         f"{'a small file system and by ' if can_mount() else ''}a limit on the size of files. "
         f"{f'{bad} cases did what must not happen.' if bad else 'Nothing happened that must not.'}"
     ]

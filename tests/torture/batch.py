@@ -5,6 +5,8 @@ It may crash, hang or grow: whoever started it knows which case it was at, and s
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 import resource
@@ -24,6 +26,7 @@ from torture.report import HANG_SECONDS, MEMORY_LIMIT
 ADDRESS_SPACE = 5 * 2**30
 """What a case may map beyond what the process has when it starts: a runaway must not take the machine with it."""
 LONGEST_LINE = 4000
+MUCH = 300_000_000
 
 
 class Outcome(NamedTuple):
@@ -64,6 +67,7 @@ class Batch:
         place.mkdir(parents=True, exist_ok=True)
         self.path = place / self.kind.file
         self.known: set[bytes] = set()
+        self.memory = _peaks()
         if self.kind.sealed:
             for data in self.whole:
                 self.path.write_bytes(data)
@@ -95,6 +99,9 @@ class Batch:
         seconds, memory = time.monotonic() - started, _peaks()
         if result not in ("accepted", "refused") or memory > MEMORY_LIMIT or seconds > HANG_SECONDS:
             self.path.with_name(f"kept-{number}").write_bytes(data)
+        if memory > self.memory + MUCH:
+            gc.collect()  # what is left of this case must not count for the next
+            ctypes.CDLL(None).malloc_trim(0)
         return Outcome(number, result, seconds, memory, f"{mutation}: {what}" if what else mutation)
 
 

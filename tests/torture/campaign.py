@@ -158,8 +158,9 @@ class Campaign:
             if outcome.result in ("accepted", "refused"):
                 return
             cause = outcome.what.split(": ")[1] if ": " in outcome.what else ""  # without what the exception says
-            self.seen[f"{part} {outcome.result} {cause if part in KINDS else ''}"] += 1
-            if self.seen[f"{part} {outcome.result} {cause if part in KINDS else ''}"] > KEPT:
+            failure = f"{part} {outcome.result} {cause if part in KINDS and outcome.result != 'memory' else ''}"
+            self.seen[failure] += 1
+            if self.seen[failure] > (KEPT if part in KINDS else 20):
                 return
             self.findings.mkdir(parents=True, exist_ok=True)
             case = f"{part}/{self.seed}/{outcome.number}"

@@ -95,6 +95,9 @@ class Mishap(NamedTuple):
     """In bytes: the system refuses to write more to one file."""
 
 
+NOTHING = Mishap()
+
+
 class Ended(NamedTuple):
     code: int
     printed: str
@@ -125,7 +128,7 @@ def load() -> None:
     _load_onnxruntime()
 
 
-def start(arguments: Sequence[str], place: Path, mishap: Mishap = Mishap()) -> int:
+def start(arguments: Sequence[str], place: Path, mishap: Mishap = NOTHING) -> int:
     """Run a command in a fork, in a folder, with a home of its own there; its process."""
     pid = os.fork()
     if pid:
@@ -199,7 +202,7 @@ def _watch_writes(mishap: Mishap) -> None:
     sys.addaudithook(watch)
 
 
-def wait(pid: int, place: Path, mishap: Mishap = Mishap()) -> Ended:
+def wait(pid: int, place: Path, mishap: Mishap = NOTHING) -> Ended:
     """Wait for the end of a command, with what happens to it meanwhile."""
     began = time.monotonic()
     sent = mishap.seconds is None
@@ -232,7 +235,7 @@ def wait(pid: int, place: Path, mishap: Mishap = Mishap()) -> Ended:
     return Ended(code, printed, seconds, left)
 
 
-def run(arguments: Sequence[str], place: Path, mishap: Mishap = Mishap()) -> Ended:
+def run(arguments: Sequence[str], place: Path, mishap: Mishap = NOTHING) -> Ended:
     return wait(start(arguments, place, mishap), place, mishap)
 
 
@@ -320,8 +323,8 @@ def _digest_catalog(path: Path) -> str:
     with closing(sqlite3.connect(path)) as database:
         whole = database.execute("PRAGMA integrity_check").fetchone()[0]
         rows = database.execute(
-            "SELECT path, size, modified, hex(digest), camera, time, vividness, grid, reading, error, facts, hex(packed) "
-            "FROM photograph LEFT JOIN details ON photograph = id ORDER BY path"
+            "SELECT path, size, modified, hex(digest), camera, time, vividness, grid, reading, error, facts, "
+            "hex(packed) FROM photograph LEFT JOIN details ON photograph = id ORDER BY path"
         ).fetchall()
         numbers = database.execute("SELECT camera, number FROM photograph ORDER BY camera, number").fetchall()
         (lonely,) = database.execute(

@@ -13,7 +13,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +86,12 @@ def make_dngs(_: Path) -> list[bytes]:
     from c5.demo.dng import XTRANS, Layout, encode_dng, mosaic
 
     layouts = [
-        Layout(), Layout(lossless_jpeg=True), Layout(""), Layout(XTRANS), Layout("GRBG", border=(3, 4, 1, 2), matrices=1),
-    ]  # fmt: skip
+        Layout(),
+        Layout(lossless_jpeg=True),
+        Layout(""),
+        Layout(XTRANS),
+        Layout("GRBG", border=(3, 4, 1, 2), matrices=1),
+    ]
     made = [encode_dng(_pixels(i), camera(), layout) for i, layout in enumerate(layouts)]
     seen = mosaic(_pixels(9), "RGGB")
     made += [after_preview(seen), after_preview(seen, ">"), after_preview(seen, is_dng=False), tagged_dng(seen)]
@@ -188,10 +194,8 @@ def read_photographs(_: Path) -> Use:
         assert found.as_shot is None or np.isfinite(found.as_shot).all(), "a camera's balance that is not finite"
         found.temperature(np.array([0.5, 0.7, 0.5]))
         if header.is_raw:
-            try:
+            with suppress(C5Error):  # the copy may be refused where the photograph is not
                 replace_neutral(path.read_bytes(), [0.5, 0.7, 0.5])
-            except C5Error:
-                pass  # the copy is refused; the photograph was not
         return digest(found.histograms.stack, found.camera, found.time)
 
     return use
@@ -247,7 +251,7 @@ def use_models(_: Path) -> Use:
             raise ReadError("another grid")  # a valid file of another model; its histograms would have to be counted
         found = model.estimate_histogram(query, model.calibrate_histograms([other]))
         assert np.isfinite(found.illuminant).all(), "an illuminant that is not finite"
-        assert np.isfinite(found.uncertainty), "an uncertainty that is not finite"
+        assert found.uncertainty is None or np.isfinite(found.uncertainty), "an uncertainty that is not finite"
         return digest(found.illuminant, model.file.n_images, model.name)
 
     return use
@@ -473,21 +477,26 @@ def use_sidecars(kind: str) -> Callable[[Path], Use]:
     return start
 
 
-_RDF = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="" {}</rdf:Description></rdf:RDF></x:xmpmeta>'
+_RDF = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    '<rdf:Description rdf:about="" {}</rdf:Description></rdf:RDF></x:xmpmeta>'
+)
 FOREIGN: dict[str, list[bytes]] = {
     "xmp": [
         _RDF.format(
             'xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:crs="http://ns.adobe.com/camera-raw-settings/1.0/" '
-            'xmlns:dc="http://purl.org/dc/elements/1.1/" xmp:Rating="4" crs:WhiteBalance="Custom" crs:Temperature="4000" '
-            'crs:Tint="+3" crs:Exposure2012="+0.50"><dc:subject><rdf:Bag><rdf:li>tree</rdf:li></rdf:Bag></dc:subject>'
+            'xmlns:dc="http://purl.org/dc/elements/1.1/" xmp:Rating="4" crs:WhiteBalance="Custom" '
+            'crs:Temperature="4000" crs:Tint="+3" crs:Exposure2012="+0.50">'
+            "<dc:subject><rdf:Bag><rdf:li>tree</rdf:li></rdf:Bag></dc:subject>"
         ).encode()
     ],
     "darktable": [
         _RDF.format(
             'xmlns:darktable="http://darktable.sf.net/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmp:Rating="2" '
             'darktable:xmp_version="5" darktable:history_end="2" darktable:auto_presets_applied="1"><darktable:history>'
-            '<rdf:Seq><rdf:li darktable:num="0" darktable:operation="exposure" darktable:enabled="1" darktable:modversion="6" '
-            'darktable:params="00" darktable:multi_name="" darktable:multi_priority="0" darktable:blendop_version="11" '
+            '<rdf:Seq><rdf:li darktable:num="0" darktable:operation="exposure" darktable:enabled="1" '
+            'darktable:modversion="6" darktable:params="00" darktable:multi_name="" '
+            'darktable:multi_priority="0" darktable:blendop_version="11" '
             'darktable:blendop_params="gz12eJxjYGBgkGAAgRNODESDBnsIHll8ANNSGQM="/><rdf:li darktable:num="1" '
             'darktable:operation="temperature" darktable:enabled="1" darktable:modversion="3" '
             'darktable:params="000000400000803f0000c03f0000c07f"/></rdf:Seq></darktable:history>'
@@ -495,7 +504,8 @@ FOREIGN: dict[str, list[bytes]] = {
     ],
     "pp3": [
         b"[Version]\nAppVersion=5.9\nVersion=349\n\n[General]\nRank=3\n\n[Exposure]\nCompensation=0.5\n\n"
-        b"[White Balance]\nEnabled=true\nSetting=Camera\nTemperature=4200\nGreen=1.02\nEqual=1\n\n[Crop]\nEnabled=false\n"
+        b"[White Balance]\nEnabled=true\nSetting=Camera\nTemperature=4200\nGreen=1.02\nEqual=1\n\n"
+        b"[Crop]\nEnabled=false\n"
     ],
 }
 """Sidecars as the programs write them, cut down."""
@@ -551,7 +561,7 @@ def use_catalogs(folder: Path) -> Use:
             steps: list[Callable[[], object]] = [catalog.failures, balance]
             for name in {*cameras, "Test Camera"} - {None}:
                 selection = SELECTIONS[digest(path.read_bytes())[0] % 3]
-                steps.append(lambda name=name, selection=selection: catalog.roll(model, str(name), 3, selection))
+                steps.append(partial(catalog.roll, model, str(name), 3, selection))
             steps += [
                 lambda: catalog.add([folder / "photographs"], jobs=1),
                 lambda: catalog.forget(folder / "photographs"),
@@ -765,7 +775,7 @@ KINDS: dict[str, Kind] = {
 
 
 def damage(kind: Kind, whole: list[bytes], rng: np.random.Generator) -> tuple[bytes, str, bool]:
-    """A damaged file, what was done to it, and whether only bytes of it were damaged, by nobody who knows the format."""
+    """A damaged file, what was done to it, and whether that was without knowing the format."""
     data = whole[int(rng.integers(len(whole)))]
     known = bool(kind.mutations) and rng.random() < 0.6
     choices = kind.mutations if known else BYTES

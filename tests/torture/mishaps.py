@@ -34,7 +34,7 @@ from torture.originals import check_tree
 Rng = np.random.Generator
 
 
-class Finding(Exception):
+class FindingError(Exception):
     """What must not happen: `lost`, `traceback`, `hang`."""
 
 
@@ -71,7 +71,7 @@ class Trial:
         rng = case_rng(self.name, self.seed, number)
         try:
             return Outcome(number, "accepted", 0, 0, self.case(self, rng))
-        except Finding as finding:
+        except FindingError as finding:
             result, what = finding.args
             return Outcome(number, result, 0, 0, what)
 
@@ -88,17 +88,17 @@ class Trial:
 
 def check(ended: Ended, what: str) -> None:
     if ended.code == -signal.SIGALRM:
-        raise Finding("hang", f"{what}: no end")
+        raise FindingError("hang", f"{what}: no end")
     if ended.has_traceback:
-        raise Finding("traceback", f"{what}: {' / '.join(ended.printed.splitlines()[-3:])[-300:]}")
+        raise FindingError("traceback", f"{what}: {' / '.join(ended.printed.splitlines()[-3:])[-300:]}")
     if ended.left:
-        raise Finding("lost", f"{what}: {len(ended.left)} processes stay behind")
+        raise FindingError("lost", f"{what}: {len(ended.left)} processes stay behind")
 
 
 def compare(place: Path, reference: Reference, what: str) -> None:
     found = differences(tree(place), reference.after)
     if found:
-        raise Finding("lost", f"{what}: {'; '.join(found[:4])}{' ...' if len(found) > 4 else ''}")
+        raise FindingError("lost", f"{what}: {'; '.join(found[:4])}{' ...' if len(found) > 4 else ''}")
 
 
 def check_originals(place: Path, reference: Reference, what: str) -> None:
@@ -106,7 +106,7 @@ def check_originals(place: Path, reference: Reference, what: str) -> None:
     now = tree(place)
     for name, digest in reference.before.items():
         if reference.after.get(name) == digest and now.get(name) != digest:
-            raise Finding("lost", f"{what}: {name} was changed")
+            raise FindingError("lost", f"{what}: {name} was changed")
 
 
 def kill(command: str) -> Callable[[Trial, Rng], str]:
@@ -181,7 +181,7 @@ def _check_partial(place: Path, reference: Reference, what: str) -> None:
     for name, digest in tree(place).items():
         is_final = not name.endswith((".part", ".db", "log.csv", "checkpoint.pt")) and name in reference.after
         if is_final and digest not in (reference.after[name], reference.before.get(name)):
-            raise Finding("lost", f"{what}: {name} is not whole")
+            raise FindingError("lost", f"{what}: {name} is not whole")
 
 
 def can_mount() -> bool:
@@ -233,7 +233,7 @@ def any_options(trial: Trial, rng: Rng) -> str:
     """Originals, links and files of others stay as they are, whatever the options."""
     wrong, done = check_tree(trial.place, rng)
     if wrong:
-        raise Finding("lost", f"{done}: {wrong}")
+        raise FindingError("lost", f"{done}: {wrong}")
     return done
 
 

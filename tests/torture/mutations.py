@@ -23,10 +23,28 @@ Mutation: TypeAlias = Callable[[bytes, Rng], bytes]
 
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 255, 256, 32767, 65535, 65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64)
 MAGICS = (
-    b"II*\0", b"MM\0*", b"II+\0", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"\x93NUMPY", b"PK\3\4", b"PK\5\6",
-    b"SQLite format 3\0", b"\x89C5DATA\n", b"\x89C5SET\r\n", b"FUJIFILMCCD-RAW ", b"FOVb", b"\0\0\0\x18ftypcrx ",
-    b"<?xml version='1.0'?>", b"[White Balance]\n", b"path,camera,r,g,b\n", b"{", b"\xef\xbb\xbf", b"\xff\xfe", b"\0" * 32,
-)  # fmt: skip
+    b"II*\0",
+    b"MM\0*",
+    b"II+\0",
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff\xe0",
+    b"\x93NUMPY",
+    b"PK\3\4",
+    b"PK\5\6",
+    b"SQLite format 3\0",
+    b"\x89C5DATA\n",
+    b"\x89C5SET\r\n",
+    b"FUJIFILMCCD-RAW ",
+    b"FOVb",
+    b"\0\0\0\x18ftypcrx ",
+    b"<?xml version='1.0'?>",
+    b"[White Balance]\n",
+    b"path,camera,r,g,b\n",
+    b"{",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\0" * 32,
+)
 
 
 def pick(rng: Rng, items: Sequence[Any]) -> Any:
@@ -90,7 +108,7 @@ def set_number(data: bytes, rng: Rng) -> bytes:
 
 
 def set_magic(data: bytes, rng: Rng) -> bytes:
-    magic = pick(rng, MAGICS)
+    magic: bytes = pick(rng, MAGICS)
     place = 0 if rng.random() < 0.6 else int(rng.integers(len(data) + 1))
     return data[:place] + magic + data[place + len(magic) :]
 
@@ -108,8 +126,21 @@ BYTES: tuple[Mutation, ...] = (
 # JSON -----------------------------------------------------------------------------------------------------------------
 
 _LITERAL = "\ue000literal:"
-LITERALS = ("Infinity", "-Infinity", "NaN", "1e999", "9" * 400, "9" * 5000, "-0", "1e-320", "[" * 20 + "]" * 20,
-            "[" * 5000 + "]" * 5000, '{"a":' * 3000 + "1" + "}" * 3000, '"\\ud800"', '"\\u0000"')  # fmt: skip
+LITERALS = (
+    "Infinity",
+    "-Infinity",
+    "NaN",
+    "1e999",
+    "9" * 400,
+    "9" * 5000,
+    "-0",
+    "1e-320",
+    "[" * 20 + "]" * 20,
+    "[" * 5000 + "]" * 5000,
+    '{"a":' * 3000 + "1" + "}" * 3000,
+    '"\\ud800"',
+    '"\\u0000"',
+)
 
 
 def hostile_value(rng: Rng) -> Any:
@@ -132,7 +163,9 @@ def hostile_value(rng: Rng) -> Any:
 
 def change_value(tree: Any, rng: Rng) -> Any:
     """The same tree with one value replaced, removed, renamed or doubled, in place where it can be."""
-    parent, key, place = None, None, tree
+    parent: Any = None
+    key: Any = None
+    place = tree
     while isinstance(place, dict | list) and place and (parent is None or rng.random() < 0.85):
         parent = place
         key = pick(rng, list(place)) if isinstance(place, dict) else int(rng.integers(len(place)))
@@ -246,10 +279,42 @@ def share_tiles(data: bytes, rng: Rng) -> bytes:
 
 # NumPy ----------------------------------------------------------------------------------------------------------------
 
-DESCRIPTIONS = ("'|V0'", "'|O'", "'<U1000000'", "'<f8'", "'<c16'", "'|b1'", "'>u2'", "'<m8'", "[('a', '<u2')]", "'x'", "3",
-                "None", "'<f2'", "'|S0'", "'<f4,<f4'", "('<u2', (1000, 1000))", "('<u2', 3)")  # fmt: skip
-SHAPES = ("()", "(3,)", "(10000, 10000, 1000000000)", "(0, 0, 3)", "(-1, -1, 3)", "(4, 5, 3)", "(10**9, 1, 3)", "(True, 4, 3)",
-          "(2.5, 4, 3)", "None", "(1000000, 1, 3)", "(4, 4, 3, 1)", "(" + "1," * 100 + ")", "(9223372036854775807, 2, 3)", "'x'")  # fmt: skip
+DESCRIPTIONS = (
+    "'|V0'",
+    "'|O'",
+    "'<U1000000'",
+    "'<f8'",
+    "'<c16'",
+    "'|b1'",
+    "'>u2'",
+    "'<m8'",
+    "[('a', '<u2')]",
+    "'x'",
+    "3",
+    "None",
+    "'<f2'",
+    "'|S0'",
+    "'<f4,<f4'",
+    "('<u2', (1000, 1000))",
+    "('<u2', 3)",
+)
+SHAPES = (
+    "()",
+    "(3,)",
+    "(10000, 10000, 1000000000)",
+    "(0, 0, 3)",
+    "(-1, -1, 3)",
+    "(4, 5, 3)",
+    "(10**9, 1, 3)",
+    "(True, 4, 3)",
+    "(2.5, 4, 3)",
+    "None",
+    "(1000000, 1, 3)",
+    "(4, 4, 3, 1)",
+    "(" + "1," * 100 + ")",
+    "(9223372036854775807, 2, 3)",
+    "'x'",
+)
 
 
 def change_npy(data: bytes, rng: Rng) -> bytes:
@@ -331,10 +396,9 @@ def change_png(data: bytes, rng: Rng) -> bytes:
             chunks.insert(min(1, len(chunks)), (b"IDAT", packed))
         if not chunks:
             break
-    packed = (
+    return data[:8] + b"".join(
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
     )
-    return data[:8] + b"".join(packed)
 
 
 # Zip ------------------------------------------------------------------------------------------------------------------
@@ -463,27 +527,16 @@ def change_xml(data: bytes, rng: Rng) -> bytes:
                 "00" * 50000,
             ),
         )
-        return (text[: found.start(1)] + value + text[found.end(1) :]).encode()
+        return f"{text[: found.start(1)]}{value}{text[found.end(1) :]}".encode()
     elif kind == 5:
-        return (
-            pick(
-                rng,
-                (
-                    '<!DOCTYPE x [<!ENTITY a "b">]>',
-                    "<?x " + "y" * 10000 + "?>",
-                    "<!--" + "-" * 500,
-                    "\ufeff",
-                    " " * 10000,
-                ),
-            )
-            + text
-        ).encode()
+        starts = ('<!DOCTYPE x [<!ENTITY a "b">]>', f"<?x {'y' * 10000}?>", "<!--" + "-" * 500, "\ufeff", " " * 10000)
+        return f"{pick(rng, starts)}{text}".encode()
     elif kind == 6:
         return text.encode(pick(rng, ("utf-16", "utf-32", "utf-16-le", "utf-7")))
     elif kind == 7:
         tags = list(re.finditer(r"<[^>]*>", text))
         first, second = pick(rng, tags), pick(rng, tags)
-        return (text[: first.start()] + second[0] + text[first.end() :]).encode()
+        return f"{text[: first.start()]}{second[0]}{text[first.end() :]}".encode()
     else:
         made = pick(
             rng,
@@ -529,8 +582,36 @@ def change_lines(data: bytes, rng: Rng) -> bytes:
     return b"\n".join(lines) if rng.random() < 0.9 else b"\r".join(lines)
 
 
-CELLS = ("", "nan", "inf", "-inf", "1e999", "-1", "0", "9" * 5000, "9" * 30, "x" * 100000, "/etc/passwd", "../../x.npy", "/dev/zero", "a\0b",
-         "\ud800", "\u202e", "\x1b[31m", "٣", "1_0", " 1 ", "0x10", "²", "a" * 300 + ".npy", "~", ".", "..", "0.npy/", "pipe")  # fmt: skip
+CELLS = (
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "-1",
+    "0",
+    "9" * 5000,
+    "9" * 30,
+    "x" * 100000,
+    "/etc/passwd",
+    "../../x.npy",
+    "/dev/zero",
+    "a\0b",
+    "\ud800",
+    "\u202e",
+    "\x1b[31m",
+    "٣",
+    "1_0",
+    " 1 ",
+    "0x10",
+    "²",
+    "a" * 300 + ".npy",
+    "~",
+    ".",
+    "..",
+    "0.npy/",
+    "pipe",
+)
 
 
 def change_cells(data: bytes, rng: Rng) -> bytes:

@@ -49,10 +49,8 @@ def make_tree(place: Path, rng: np.random.Generator) -> None:
     for _ in range(int(rng.integers(0, 8))):
         original, owner = pick(rng, originals), pick(rng, originals)
         folder = pick(rng, (place / "out", owner.parent, place, place / "day1"))
-        name = pick(rng, (
-            *(owner.name + ending for ending in ENDINGS), owner.stem + ".xmp", owner.stem + ".dng", owner.name, "sheet.jpg",
-            "balance.csv", "balance.jsonl", "link.dng",
-        ))  # fmt: skip
+        beside = [*(owner.name + ending for ending in ENDINGS), owner.stem + ".xmp", owner.stem + ".dng", owner.name]
+        name = pick(rng, (*beside, "sheet.jpg", "balance.csv", "balance.jsonl", "link.dng"))
         target = folder / name
         if os.path.lexists(target):
             continue

@@ -269,15 +269,29 @@ CONTAINER: tuple[Mutation, ...] = (change_index, change_index, change_record)
 # Catalogues -----------------------------------------------------------------------------------------------------------
 
 SQL = (
-    "DROP TABLE details", "DROP TABLE profile", "DROP INDEX by_number", "DROP TRIGGER forget", "PRAGMA user_version = 99",
-    "PRAGMA user_version = -1", "PRAGMA application_id = 1", "ALTER TABLE photograph ADD COLUMN x", "DELETE FROM details",
-    "ALTER TABLE photograph RENAME COLUMN camera TO cam", "CREATE TRIGGER t AFTER INSERT ON photograph BEGIN DELETE FROM photograph; END",
-    "UPDATE photograph SET number = number + 4611686018427387904", "UPDATE photograph SET camera = CAST(x'ff' AS TEXT)",
-    "INSERT INTO details SELECT photograph + 1000, facts, packed FROM details", "UPDATE photograph SET digest = x''",
-    "CREATE TRIGGER u BEFORE DELETE ON photograph BEGIN SELECT RAISE(ABORT, 'no'); END", "UPDATE photograph SET number = -number",
-    "CREATE TRIGGER v AFTER DELETE ON photograph BEGIN INSERT INTO details SELECT * FROM details; END", "DELETE FROM photograph",
-    "UPDATE photograph SET error = 'x'", "UPDATE photograph SET time = '9999-99-99'", "UPDATE profile SET features = zeroblob(100000)",
-)  # fmt: skip
+    "DROP TABLE details",
+    "DROP TABLE profile",
+    "DROP INDEX by_number",
+    "DROP TRIGGER forget",
+    "PRAGMA user_version = 99",
+    "PRAGMA user_version = -1",
+    "PRAGMA application_id = 1",
+    "ALTER TABLE photograph ADD COLUMN x",
+    "DELETE FROM details",
+    "ALTER TABLE photograph RENAME COLUMN camera TO cam",
+    "CREATE TRIGGER t AFTER INSERT ON photograph BEGIN DELETE FROM photograph; END",
+    "UPDATE photograph SET number = number + 4611686018427387904",
+    "UPDATE photograph SET camera = CAST(x'ff' AS TEXT)",
+    "INSERT INTO details SELECT photograph + 1000, facts, packed FROM details",
+    "UPDATE photograph SET digest = x''",
+    "CREATE TRIGGER u BEFORE DELETE ON photograph BEGIN SELECT RAISE(ABORT, 'no'); END",
+    "UPDATE photograph SET number = -number",
+    "CREATE TRIGGER v AFTER DELETE ON photograph BEGIN INSERT INTO details SELECT * FROM details; END",
+    "DELETE FROM photograph",
+    "UPDATE photograph SET error = 'x'",
+    "UPDATE photograph SET time = '9999-99-99'",
+    "UPDATE profile SET features = zeroblob(100000)",
+)
 
 
 def change_rows(data: bytes, rng: Rng) -> bytes:
@@ -373,11 +387,20 @@ def change_state(data: bytes, rng: Rng) -> bytes:
             place[key] = pick(
                 rng,
                 (
-                    torch.full(shape, float("nan")), torch.zeros([*shape, 2]), torch.zeros(0), torch.tensor(3),
-                    torch.zeros(shape, dtype=torch.complex64), torch.zeros(shape, dtype=torch.bool), torch.full(shape, float("inf")),
-                    torch.zeros(1).expand(4000, 4000), torch.zeros(shape, dtype=torch.bfloat16), "x", None, 2**70,
+                    torch.full(shape, float("nan")),
+                    torch.zeros([*shape, 2]),
+                    torch.zeros(0),
+                    torch.tensor(3),
+                    torch.zeros(shape, dtype=torch.complex64),
+                    torch.zeros(shape, dtype=torch.bool),
+                    torch.full(shape, float("inf")),
+                    torch.zeros(1).expand(4000, 4000),
+                    torch.zeros(shape, dtype=torch.bfloat16),
+                    "x",
+                    None,
+                    2**70,
                 ),
-            )  # fmt: skip
+            )
         else:
             place[key] = pick(
                 rng, (None, "x", -1, 2**62, 2**70, 1.5, float("nan"), [], {}, torch.zeros(3), True, 0, [1, 2])
