@@ -453,8 +453,8 @@ def make_sidecars(kind: str) -> Callable[[Path], list[bytes]]:
 
         balance = _balance(folder)
         own = load_output(kind).make(balance, None)
-        again = load_output(kind).make(balance, own)
-        return [own, again, *FOREIGN.get(kind, [])]
+        untouched = [data.replace(b'"Custom"', b'"As Shot"') for data in FOREIGN[kind]]
+        return [own, load_output(kind).make(balance, own), *FOREIGN[kind], *untouched]
 
     return make
 
@@ -464,12 +464,13 @@ def use_sidecars(kind: str) -> Callable[[Path], Use]:
 
     def start(folder: Path) -> Use:
         from c5.photos.outputs import load_output
+        from c5.photos.writing import write_output
 
         output, balance = load_output(kind), _balance(folder)
 
         def use(path: Path) -> bytes:
-            merged = output.make(balance, path.read_bytes())
-            assert output.make(balance, merged) is not None  # what was written can be read
+            write_output(balance, output, path, overwrite=True)
+            assert output.make(balance, path.read_bytes())  # what was written can be read
             return b""
 
         return use

@@ -417,7 +417,18 @@ def lie_in_pickle(data: bytes, rng: Rng) -> bytes:
     return in_member(lambda content, rng: pick(rng, BYTES)(content, rng), "data.pkl")(data, rng)
 
 
-STATE: tuple[Mutation, ...] = (change_state, change_state, lie_in_pickle, change_zip)
+def in_seal(mutation: Mutation) -> Mutation:
+    """The same of an archive with its SHA-256 before it, which is made again."""
+
+    def change(data: bytes, rng: Rng) -> bytes:
+        place = data.find(b"PK\x03\x04")
+        rest = mutation(data[place:], rng)
+        return data[: max(place - 32, 0)] + (hashlib.sha256(rest).digest() if place else b"") + rest
+
+    return change
+
+
+STATE: tuple[Mutation, ...] = tuple(map(in_seal, (change_state, change_state, lie_in_pickle, change_zip)))
 
 
 def pack_numbers(data: bytes, rng: Rng) -> bytes:
