@@ -112,8 +112,10 @@ class Ended(NamedTuple):
 
 def load() -> None:
     """Import all that the commands do, before any fork. None of it starts a thread."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import imagecodecs  # noqa: F401
     import onnx  # noqa: F401
+    import onnxruntime  # noqa: F401
     import PIL.Image  # noqa: F401
     import torch  # noqa: F401
 
@@ -123,9 +125,6 @@ def load() -> None:
     import c5.photos.balancing
     import c5.training.command
     import c5.training.methods  # noqa: F401
-    from c5.model import _load_onnxruntime
-
-    _load_onnxruntime()
 
 
 def start(arguments: Sequence[str], place: Path, mishap: Mishap = NOTHING) -> int:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -731,12 +732,17 @@ def make_weights(_: Path) -> list[bytes]:
 
     from c5.training.config import NetworkConfig, RollKind
     from c5.training.network import build_network
-    from c5.training.published import _rename
+    from c5.training.published import NAMES
 
     path = Path(os.environ.get("C5_TEST_DATA", "")) / "reference" / "C5_m_7_h_64.pth"
     if not path.is_file():
         return []
-    names = {_rename(name): name for name in torch.load(path, map_location="cpu", weights_only=True)}
+    names = {}
+    for name in torch.load(path, map_location="cpu", weights_only=True):
+        ours = name
+        for pattern, replacement in NAMES:
+            ours = re.sub(pattern, replacement, ours)
+        names[ours] = name
     torch.manual_seed(0)
     network = build_network(NetworkConfig(Grid.published(64), kind=RollKind.SEPARATE, widths=(2, 2, 2, 2), n_images=2))
     buffer = io.BytesIO()
