@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from torture.batch import Batch, case_rng
 from torture.campaign import Campaign, environment
+from torture.corpus import CORPUS
 from torture.formats import KINDS, Use, damage
 from torture.mutations import BYTES
 from torture.report import Part, to_markdown, total
@@ -22,12 +25,31 @@ TESTS = Path(__file__).parent
 @pytest.mark.parametrize(
     "kind", ["raw", "tiff", "png", "npy", "pack", "part", "set", "manifest", "xmp", "darktable", "pp3", "matrices"]
 )
-def test_damaged_files_are_read_or_refused_in_one_line(kind: str, tmp_path: Path) -> None:
-    batch = Batch(kind, 7, tmp_path / "whole", tmp_path / "place")
+def test_damaged_files_are_read_or_refused_in_one_line(kind: str, batches: Callable[[str], Batch]) -> None:
+    batch = batches(kind)
     for number in range(25):
         outcome = batch.run(number)
         assert outcome.result in ("accepted", "refused"), f"make torture CASE={kind}/7/{number}: {outcome}"
         assert outcome.seconds < 10
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Batch]:
+    """A batch of each kind, made once."""
+    folder = tmp_path_factory.mktemp("batches")
+    return cache(lambda kind: Batch(kind, 7, folder / "whole", folder / kind))
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_what_was_found_once_is_not_found_again(name: str, batches: Callable[[str], Batch]) -> None:
+    kind, make = CORPUS[name]
+    batch = batches(kind)
+    data = make(batch.whole[0])
+    assert data != batch.whole[0]
+    outcome = batch.attempt(0, data, "corpus", is_blind=name.startswith("one bit"))
+    assert outcome.result in ("accepted", "refused"), outcome
+    assert outcome.seconds < 20
+    assert outcome.memory < batch.memory + 500_000_000
 
 
 def test_a_killed_command_comes_to_the_same_end(tmp_path: Path) -> None:

@@ -76,7 +76,10 @@ class Batch:
         return damage(self.kind, self.whole, case_rng(self.name, self.seed, number))
 
     def run(self, number: int) -> Outcome:
-        data, mutation, is_blind = self.make(number)
+        return self.attempt(number, *self.make(number))
+
+    def attempt(self, number: int, data: bytes, mutation: str, is_blind: bool) -> Outcome:
+        """What becomes of a damaged file."""
         self.path.unlink(missing_ok=True)
         self.path.write_bytes(data)
         _reset_peaks()
