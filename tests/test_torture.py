@@ -53,7 +53,7 @@ def test_what_was_found_once_is_not_found_again(name: str, batches: Callable[[st
 
 
 def test_a_killed_command_comes_to_the_same_end(tmp_path: Path) -> None:
-    arguments = ["--seed", "7", "--minutes", "3", "--kills", "1", "--jobs", "1", "--only", "kill catalog add"]
+    arguments = ["--seed", "7", "--minutes", "3", "--kills", "1", "--jobs", "1", "--only", "kill data pack"]
     done = subprocess.run(
         [sys.executable, "-m", "torture", *arguments, "--work", str(tmp_path)],
         env=environment(tmp_path) | {"C5_TEST_DATA": ""},
@@ -61,7 +61,7 @@ def test_a_killed_command_comes_to_the_same_end(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "| kill catalog add |" in done.stdout
+    assert "| kill data pack |" in done.stdout
 
 
 def test_a_case_is_the_same_every_time(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,21 +111,14 @@ class Ended(NamedTuple):
         return "Traceback (most recent call last)" in self.printed
 
 
-def load() -> None:
-    """Import all that the commands do, before any fork. None of it starts a thread."""
+def load(part: str) -> None:
+    """Import what the commands of a part do, before any fork. None of it starts a thread."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import imagecodecs  # noqa: F401
-    import onnx  # noqa: F401
-    import onnxruntime  # noqa: F401
-    import PIL.Image  # noqa: F401
-    import torch  # noqa: F401
-
-    import c5.cli.app
-    import c5.datasets.pack
-    import c5.evaluation.report
-    import c5.photos.balancing
-    import c5.training.command
-    import c5.training.methods  # noqa: F401
+    names = ["onnxruntime", "imagecodecs", "PIL.Image", "c5.cli.app", "c5.datasets", "c5.photos.picture"]
+    if part in ("kill train", "disk", "writers"):
+        names += ["torch", "onnx", "c5.training.command"]
+    for name in names:
+        import_module(name)
 
 
 def start(arguments: Sequence[str], place: Path, mishap: Mishap = NOTHING) -> int:

@@ -44,7 +44,7 @@ class Trial:
     def __init__(self, name: str, seed: int, folder: Path) -> None:
         self.name, self.seed = name, seed
         self.whole = [b""]  # there is something to do
-        commands.load()
+        commands.load(name)
         self.stage = make_stage(folder / "commands")
         self.home = folder / "commands" / name.replace(" ", "-")
         self.home.mkdir(parents=True, exist_ok=True)
