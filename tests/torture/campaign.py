@@ -58,7 +58,9 @@ class Campaign:
                 if part is None:
                     return
                 began = time.monotonic()
-                go_on = self._take_turn(part, TURN_CASES, min(end - began, TURN_SECONDS))
+                wanted, done = (cases, KINDS) if part in KINDS else (kills, killing())
+                count = TURN_CASES if wanted is None else max(1, min(TURN_CASES, wanted - self.count(done)))
+                go_on = self._take_turn(part, count, min(end - began, TURN_SECONDS))
                 with self.lock:
                     self.spent[part in KINDS] += time.monotonic() - began
                     if go_on:

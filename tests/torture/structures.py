@@ -317,12 +317,14 @@ def _change_row(database: sqlite3.Connection, rng: Rng) -> None:
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
     column = pick(rng, columns)
     rows = [row[0] for row in database.execute(f"SELECT rowid FROM {table}")]
+    if not rows:
+        return
     if column == "facts" and rng.random() < 0.8:
         (facts,) = database.execute("SELECT facts FROM details WHERE rowid = ?", (pick(rng, rows),)).fetchone()
-        value: Any = change_json(facts.encode(), rng).decode("utf-8", "replace")
+        value: Any = _change_text(facts, rng)
     elif column in ("packed", "features") and rng.random() < 0.8:
         (blob,) = database.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
-        value = pick(rng, (*BYTES, _repack, _repack))(blob, rng)
+        value = pick(rng, (*BYTES, _repack, _repack))(blob if isinstance(blob, bytes) else b"", rng)
     else:
         value = pick(
             rng,
@@ -344,11 +346,18 @@ def _change_row(database: sqlite3.Connection, rng: Rng) -> None:
                 "9999-01-01 00:00:00",
             ),
         )
-    where = "" if rng.random() < 0.3 else f" WHERE rowid = {int(pick(rng, rows))}" if rows else ""
+    where = "" if rng.random() < 0.3 else f" WHERE rowid = {int(pick(rng, rows))}"
     if isinstance(value, bytes) and rng.random() < 0.4 and column not in ("packed", "features"):
         database.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT){where}", (value,))
     else:
         database.execute(f"UPDATE {table} SET {column} = ?{where}", (value,))
+
+
+def _change_text(text: Any, rng: Rng) -> Any:
+    try:
+        return change_json(str(text).encode(), rng).decode("utf-8", "replace")
+    except ValueError:  # it has been changed before
+        return text
 
 
 def _repack(blob: bytes, rng: Rng) -> bytes:
@@ -379,7 +388,7 @@ def change_state(data: bytes, rng: Rng) -> bytes:
             place = place[key]
         old = place[key]
         if isinstance(old, str) and old[:1] in "{[" and rng.random() < 0.7:
-            place[key] = change_json(old.encode(), rng).decode("utf-8", "replace")
+            place[key] = _change_text(old, rng)
         elif rng.random() < 0.25 and not isinstance(place, list):
             del place[key]
         elif isinstance(old, torch.Tensor):
