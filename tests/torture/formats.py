@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -448,14 +449,28 @@ def _balance(folder: Path) -> Any:
     return Balance(photo, np.array([0.5, 0.7, 0.5]), 1.0, "model", Roll(photo.camera))
 
 
+def _sidecar_writer(kind: str, folder: Path) -> Callable[[Path], object]:
+    """What puts a balance into a sidecar, over one that a person set too."""
+    from c5.photos import writing
+    from c5.photos.outputs import load_output
+
+    asked = {"overwrite": True, "replace_custom": True}
+    known = inspect.signature(writing.write_output).parameters
+    options: Any = {name: value for name, value in asked.items() if name in known}
+    output, balance = load_output(kind), _balance(folder)
+    return lambda path: writing.write_output(balance, output, path, **options)
+
+
 def make_sidecars(kind: str) -> Callable[[Path], list[bytes]]:
     def make(folder: Path) -> list[bytes]:
-        from c5.photos.outputs import load_output
-
-        balance = _balance(folder)
-        own = load_output(kind).make(balance, None)
-        untouched = [data.replace(b'"Custom"', b'"As Shot"') for data in FOREIGN[kind]]
-        return [own, load_output(kind).make(balance, own), *FOREIGN[kind], *untouched]
+        write = _sidecar_writer(kind, folder)
+        path = folder / KINDS[kind].file
+        path.unlink(missing_ok=True)
+        write(path)
+        own = path.read_bytes()
+        path.write_bytes(FOREIGN[kind][0])
+        write(path)
+        return [own, path.read_bytes(), *FOREIGN[kind]]
 
     return make
 
@@ -464,14 +479,11 @@ def use_sidecars(kind: str) -> Callable[[Path], Use]:
     """What `c5 balance --xmp --overwrite` and its like do with a sidecar that exists."""
 
     def start(folder: Path) -> Use:
-        from c5.photos.outputs import load_output
-        from c5.photos.writing import write_output
-
-        output, balance = load_output(kind), _balance(folder)
+        write = _sidecar_writer(kind, folder)
 
         def use(path: Path) -> bytes:
-            write_output(balance, output, path, overwrite=True)
-            assert output.make(balance, path.read_bytes())  # what was written can be read
+            write(path)
+            write(path)  # what was written can be read
             return b""
 
         return use

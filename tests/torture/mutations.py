@@ -11,6 +11,7 @@ import io
 import json
 import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -406,7 +407,8 @@ def change_png(data: bytes, rng: Rng) -> bytes:
 
 def pack_zip(members: Sequence[tuple[str, bytes]], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
+    with zipfile.ZipFile(buffer, "w", compression) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a name may be there twice
         for name, content in members:
             info = zipfile.ZipInfo(name)
             info.compress_type = compression
@@ -425,8 +427,8 @@ def change_zip(data: bytes, rng: Rng) -> bytes:
     kind = rng.integers(7)
     compression = pick(rng, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     if kind == 0:
-        count = int(2 ** rng.integers(0, 8))
-        members += [(f"spare{i}", bytes(int(2 ** rng.integers(0, 18)))) for i in range(count)]
+        size = int(2 ** rng.integers(0, 16))
+        members += [(f"spare{i}", bytes(size)) for i in range(int(2 ** rng.integers(0, 8)))]
     elif kind == 1:
         name, _ = pick(rng, members)
         members.insert(int(rng.integers(len(members) + 1)), (name, b"" if rng.random() < 0.5 else rng.bytes(100)))
@@ -441,7 +443,9 @@ def change_zip(data: bytes, rng: Rng) -> bytes:
         )
     elif kind == 4:  # a member of zeros in the place of another: small packed, large unpacked
         place = int(rng.integers(len(members)))
-        members[place] = (members[place][0], bytes(int(2 ** rng.integers(10, 27))))
+        members[place] = (members[place][0], bytes(int(2 ** rng.integers(10, 23))))
+        if rng.random() < 0.1:
+            members[place], compression = (members[place][0], bytes(2**27)), zipfile.ZIP_DEFLATED
     elif kind == 5:
         place = int(rng.integers(len(members)))
         members[place] = (members[place][0], pick(rng, BYTES)(members[place][1], rng))

@@ -315,6 +315,8 @@ def _change_row(database: sqlite3.Connection, rng: Rng) -> None:
         return
     table = pick(rng, ("photograph", "photograph", "details", "profile"))
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+    if not columns:
+        return
     column = pick(rng, columns)
     rows = [row[0] for row in database.execute(f"SELECT rowid FROM {table}")]
     if not rows:
