@@ -35,6 +35,7 @@ from torture.mutations import (
     change_png,
     change_tags,
     change_xml,
+    flip_bits,
     share_tiles,
 )
 from torture.structures import CONTAINER, MODEL, PROFILE, STATE, change_rows, pack_numbers, then_cut
@@ -799,4 +800,7 @@ def damage(kind: Kind, whole: list[bytes], rng: np.random.Generator) -> tuple[by
     known = bool(kind.mutations) and rng.random() < 0.6
     choices = kind.mutations if known else BYTES
     mutation = choices[int(rng.integers(len(choices)))]
-    return mutation(data, rng), getattr(mutation, "__name__", "mutation"), not known
+    try:
+        return mutation(data, rng), getattr(mutation, "__name__", "mutation"), not known
+    except Exception:  # a second change found what the first had left of it
+        return flip_bits(data, rng), "flip_bits", True

@@ -315,15 +315,11 @@ def _change_row(database: sqlite3.Connection, rng: Rng) -> None:
         return
     table = pick(rng, ("photograph", "photograph", "details", "profile"))
     columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-    if not columns:
-        return
     column = pick(rng, columns)
     rows = [row[0] for row in database.execute(f"SELECT rowid FROM {table}")]
-    if not rows:
-        return
     if column == "facts" and rng.random() < 0.8:
         (facts,) = database.execute("SELECT facts FROM details WHERE rowid = ?", (pick(rng, rows),)).fetchone()
-        value: Any = _change_text(facts, rng)
+        value: Any = change_json(facts.encode(), rng).decode("utf-8", "replace")
     elif column in ("packed", "features") and rng.random() < 0.8:
         (blob,) = database.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
         value = pick(rng, (*BYTES, _repack, _repack))(blob if isinstance(blob, bytes) else b"", rng)
@@ -355,13 +351,6 @@ def _change_row(database: sqlite3.Connection, rng: Rng) -> None:
         database.execute(f"UPDATE {table} SET {column} = ?{where}", (value,))
 
 
-def _change_text(text: Any, rng: Rng) -> Any:
-    try:
-        return change_json(str(text).encode(), rng).decode("utf-8", "replace")
-    except ValueError:  # it has been changed before
-        return text
-
-
 def _repack(blob: bytes, rng: Rng) -> bytes:
     """Compressed bytes with other content."""
     try:
@@ -390,7 +379,7 @@ def change_state(data: bytes, rng: Rng) -> bytes:
             place = place[key]
         old = place[key]
         if isinstance(old, str) and old[:1] in "{[" and rng.random() < 0.7:
-            place[key] = _change_text(old, rng)
+            place[key] = change_json(old.encode(), rng).decode("utf-8", "replace")
         elif rng.random() < 0.25 and not isinstance(place, list):
             del place[key]
         elif isinstance(old, torch.Tensor):
