@@ -19,15 +19,12 @@ from c5.colorimetry.temperature import (
     NOTICEABLE_DEG,
     RT_GREENS,
     RT_KELVINS,
+    _temperature_to_uv,
     adobe_neutral,
     adobe_temperature,
-    dng_neutral,
     dng_temperature,
-    neutral_to_xy,
     rawtherapee_neutral,
     rawtherapee_temperature,
-    temperature_to_xy,
-    xy_to_neutral,
     xy_to_temperature,
 )
 from c5.demo import VirtualCamera
@@ -78,6 +75,12 @@ def test_daylight_is_a_little_greener_than_black_bodies(kelvin: float) -> None:
     assert 2 < found.tint < 15
 
 
+def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
+    """The CIE 1931 chromaticity of a temperature and a tint."""
+    u, v = _temperature_to_uv(1e6 / kelvin, tint)
+    return np.array([1.5 * u, v]) / (u - 4 * v + 2)
+
+
 @given(kelvin=kelvins, tint=tints)
 def test_temperature_and_tint_are_found_again_to_the_digit_that_is_shown(kelvin: float, tint: float) -> None:
     found = xy_to_temperature(temperature_to_xy(kelvin, tint))
@@ -102,9 +105,6 @@ def test_a_larger_tint_is_a_greener_light(kelvin: float, tint: float) -> None:
 def test_the_ends_of_the_lines_are_named() -> None:
     assert xy_to_temperature((0.57, 0.40)).kelvin == pytest.approx(1e6 / 600, rel=0.01)
     assert xy_to_temperature((0.24, 0.235)).kelvin <= 1e5
-    for kelvin, tint in ((1600, 0), (1e6, 0), (np.nan, 0), (5000, np.inf)):
-        with pytest.raises(ParameterError, match="1667 to 100000 K"):
-            temperature_to_xy(kelvin, tint)
     for xy in ((1.2, 0.8), (0, 0.3), (0.3, np.nan), (0.3,), (0.3, 0.3, 0.3)):
         with pytest.raises(ParameterError, match="chromaticity"):
             xy_to_temperature(xy)
@@ -113,13 +113,11 @@ def test_the_ends_of_the_lines_are_named() -> None:
 @given(seed=seeds, kelvin=st.floats(2500, 20000), tint=st.floats(-40, 60))
 def test_neutrals_are_found_again_through_the_matrices(seed: int, kelvin: float, tint: float) -> None:
     matrices = random_calibration(seed)
-    neutral = dng_neutral(kelvin, tint, matrices)
-    assert np.linalg.norm(neutral) == pytest.approx(1)
+    neutral = adobe_neutral(kelvin, tint, matrices)
     found = dng_temperature(3.7 * neutral, matrices)
     assert found.kelvin == pytest.approx(kelvin, rel=1e-3)
     assert found.tint == pytest.approx(tint, abs=0.1)
-    assert angular_error(dng_neutral(*found, matrices), neutral) < 2e-3
-    np.testing.assert_allclose(xy_to_neutral(neutral_to_xy(neutral, matrices), matrices), neutral, rtol=1e-7)
+    assert angular_error(adobe_neutral(*found, matrices), neutral) < 2e-3
 
 
 @given(seed=seeds)
@@ -265,8 +263,6 @@ def test_impossible_lights_are_refused() -> None:
     matrices = random_calibration(0)
     with pytest.raises(ParameterError, match="no light gives this illuminant"):
         dng_temperature((0.01, 0.01, 1), matrices)
-    with pytest.raises(ParameterError, match="negative channel"):
-        xy_to_neutral((0.70, 0.50), matrices)
     with pytest.raises(ParameterError, match="1500 to 60000 K"):
         rawtherapee_neutral(1000, 1, matrices.matrix_d65)
     with pytest.raises(ParameterError, match="one of a camera"):

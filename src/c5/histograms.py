@@ -93,10 +93,9 @@ class Grid:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grid:
         """The grid that `to_json` describes; powers, strips and pixels may be left out."""
-        own = {"powers": tuple(data.get("powers", (1,))), "geometry": Geometry(data["geometry"])}
-        return cls(
-            data["bins"], data["limit"], strips=data.get("strips", 1), pixels=data.get("pixels", WORKING_PIXELS), **own
-        )
+        powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
+        pixels = data.get("pixels", WORKING_PIXELS)
+        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips, pixels)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}

@@ -103,14 +103,6 @@ def xy_to_temperature(xy: ArrayLike) -> TemperatureTint:
     return TemperatureTint(1e6 / mireds, float((uv - point) @ along) * TINT_SCALE)
 
 
-def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
-    """The CIE 1931 chromaticity of a temperature, 1667 to 100000 K, and a tint; `xy_to_temperature` undoes it."""
-    if not (COOLEST_LINE <= kelvin <= HOTTEST_LINE and np.isfinite(tint)):
-        raise ParameterError(f"a temperature needs 1667 to 100000 K and a finite tint, not {kelvin:g} and {tint:g}")
-    u, v = _temperature_to_uv(1e6 / kelvin, tint)
-    return _chromaticity(np.array([1.5 * u, v]) / (u - 4 * v + 2))
-
-
 def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     """The chromaticity of the light in which a camera sees white as `neutral`.
 
@@ -128,23 +120,9 @@ def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     return xy
 
 
-def xy_to_neutral(xy: ArrayLike, matrices: CameraMatrices) -> Float64s:
-    """The illuminant of a camera in light of a chromaticity; `neutral_to_xy` undoes it."""
-    x, y = _chromaticity(xy)
-    neutral = matrices.matrix(xy_to_temperature((x, y)).kelvin) @ (x / y, 1, (1 - x - y) / y)
-    if not (neutral > 0).all():
-        raise ParameterError(f"{matrices.name} sees light of x {x:.4f}, y {y:.4f} with a negative channel")
-    return as_illuminant(neutral)
-
-
 def dng_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
     """The temperature and tint that Adobe's programs show for an illuminant of a camera."""
     return xy_to_temperature(neutral_to_xy(illuminant, matrices))
-
-
-def dng_neutral(kelvin: float, tint: float, matrices: CameraMatrices) -> Float64s:
-    """The illuminant that Adobe's programs divide out for a temperature and tint; `dng_temperature` undoes it."""
-    return xy_to_neutral(temperature_to_xy(kelvin, tint), matrices)
 
 
 def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
