@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, require_counts, shrink
+from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
 """Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
@@ -63,6 +63,9 @@ class Grid:
     """With more than one, the light is searched for in a second set of histograms: the mean over this many horizontal
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
+    pixels: int = WORKING_PIXELS
+    """Of images in which more pixels count, only every second, third, ... row is looked at, so that about this many do.
+    Rows are left out rather than averaged, since an average of colors is another color."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -77,6 +80,8 @@ class Grid:
             raise ParameterError(f"powers must contain 1, the histogram by brightness, not only {self.powers}")
         if not isinstance(self.strips, int) or not 1 <= self.strips <= 16:
             raise ParameterError(f"strips must lie between 1 and 16, not {self.strips}")
+        if not isinstance(self.pixels, int) or not 4096 <= self.pixels <= WORKING_PIXELS:
+            raise ParameterError(f"pixels must lie between 4096 and {WORKING_PIXELS}, not {self.pixels}")
         if self.geometry is Geometry.PUBLISHED and (self.powers, self.strips) != ((1,), 1):
             raise ParameterError("the published geometry has one pixel histogram, by the first power, and no strips")
 
@@ -87,9 +92,11 @@ class Grid:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grid:
-        """The grid that `to_json` describes; powers and strips may be left out."""
-        powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
-        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips)
+        """The grid that `to_json` describes; powers, strips and pixels may be left out."""
+        own = {"powers": tuple(data.get("powers", (1,))), "geometry": Geometry(data["geometry"])}
+        return cls(
+            data["bins"], data["limit"], strips=data.get("strips", 1), pixels=data.get("pixels", WORKING_PIXELS), **own
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
@@ -101,7 +108,8 @@ class Grid:
         It names the parameters, and what counting gives for a fixed image: when the counting changes, so does the key.
         """
         powers = "".join(map(str, self.powers))
-        return f"{self.bins}-{self.limit:g}-{self.geometry.value}-{powers}-{self.strips}-{_counting_key(self.geometry)}"
+        parts = (self.bins, f"{self.limit:g}", self.geometry.value, powers, self.strips, self.pixels)
+        return "-".join(map(str, (*parts, _counting_key(self.geometry))))
 
     @property
     def channels(self) -> int:
@@ -225,7 +233,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     empty = sums <= 0
     if empty[0]:
         raise ImageError(
-            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{where}no usable pixels: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))
@@ -272,14 +280,19 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
         colors = _published_colors(image)
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
     height, stride = colors.planes.shape[1:]
-    rows = max(1, BLOCK_PIXELS // stride)
+    every = max(1, np.count_nonzero(colors.pixels_count) // grid.pixels)
+    if not colors.pixels_count[1::every].any():
+        every = 1
+    rows = max(1, BLOCK_PIXELS // stride // every) * every
     edges = [1 + strip * (height - 2) // grid.strips for strip in range(grid.strips + 1)]
     for first, end in pairwise(edges):
         for top in range(first, end, rows):
-            inner = slice(top, min(top + rows, end))
+            bottom = min(top + rows, end)
+            inner = slice(top, bottom, every)
             pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
-            gradient = gradients_of(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
-            gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
+            gradient = gradients_of(colors.planes[:, top - 1 : bottom + 1].reshape(3, -1), stride)
+            gradient = gradient.reshape(3, -1, stride)[:, 1:-1:every].reshape(3, -1)
+            gradients.add(gradient, colors.gradients_count[inner].ravel())
         pixels.end_strip()
         gradients.end_strip()
     return pixels, gradients, colors.where

@@ -35,7 +35,7 @@ PROFILE_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a model has learnt about a camera from a roll of its images. It holds no picture."""
+    """What a model has learned about a camera from a roll of its images. It holds no picture."""
 
     model: str
     """The identity of the model that made it, the only one that can use it."""
@@ -174,10 +174,6 @@ class Model:
             return self.estimate_histogram(histogram(opened, self.grid), profile)
         except ModelFileError as error:
             raise ModelFileError(f"{opened.where}{error}") from error
-
-    def estimate_many(self, images: Iterable[ImageLike], profile: Profile | None = None) -> list[Estimate]:
-        """The light of each image, all from one camera."""
-        return [self.estimate(image, profile) for image in images]
 
     def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""

@@ -18,8 +18,8 @@ from c5.io.archives import read_whole, unpack
 from c5.io.files import write_file
 
 FORMAT = "c5-model"
-VERSION = 3
-"""Version 2 added `powers` to the grid, version 3 `strips`."""
+VERSION = 4
+"""Version 2 added `powers` to the grid, version 3 `strips`, version 4 `pixels`."""
 MOST_BYTES = 64 * 2**20
 """No model file is larger, packed or unpacked."""
 MOST_DESCRIPTION = 4 * 2**20

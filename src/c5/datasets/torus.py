@@ -30,6 +30,7 @@ class TorusFeature:
     """`wrapped_histograms`, kept in half precision."""
 
     torus: Torus
+    purpose = "ffcc"
 
     @property
     def key(self) -> str:

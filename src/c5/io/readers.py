@@ -107,6 +107,15 @@ def read_levels(path: Path, *, black: float, white: float | None, assume_srgb: b
     return _scale(pixels, black, white)
 
 
+def read_mask(path: Path) -> NDArray[np.bool_]:
+    """(height, width) of a PNG, a TIFF or an .npy array: True where it is not 0."""
+    with naming(path):
+        pixels = _decode(path).pixels
+        if pixels.ndim not in (2, 3):
+            raise ImageError(f"a mask needs the shape (height, width), not {pixels.shape}")
+        return np.asarray((pixels if pixels.ndim == 2 else pixels[..., :3].any(axis=-1)) != 0)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Let the errors of the library begin with the name of the file."""

@@ -210,8 +210,8 @@ class Trainer:
     def _capture(self, inputs: list[Tensor]) -> Callable[..., None]:
         # Warming up moves the weights, so they are put back; capture itself runs nothing.
         networks = [self.network, *([] if self.averaged is None else [self.averaged])]
-        states = [{name: tensor.clone() for name, tensor in network.state_dict().items()} for network in networks]
-        moments = _clone(self.optimizer.state_dict())
+        states = [copy.deepcopy(network.state_dict()) for network in networks]
+        moments = copy.deepcopy(self.optimizer.state_dict())
         for _ in range(3):
             self._step(*inputs)
         torch.cuda.current_stream().synchronize()
@@ -220,8 +220,7 @@ class Trainer:
             self._step(*inputs)
         with torch.no_grad():
             for network, state in zip(networks, states, strict=True):
-                for name, tensor in network.state_dict().items():
-                    tensor.copy_(state[name])
+                network.load_state_dict(state)  # in place, where the graph looks for them
             _restore(self.optimizer, moments)
         self.totals.zero_()
 
@@ -295,14 +294,6 @@ def pool(features: Tensor, roll: Tensor) -> Tensor:
 def _floats(network: Network) -> list[Tensor]:
     """Weights and statistics, but no counters."""
     return [tensor for tensor in network.state_dict().values() if tensor.is_floating_point()]
-
-
-def _clone(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.clone()
-    if isinstance(value, dict):
-        return {key: _clone(item) for key, item in value.items()}
-    return value
 
 
 def _restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,6 +201,11 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     write_file(folder / "log.csv", table.getvalue().encode())
 
 
+def _same_run(one: TrainConfig, other: TrainConfig) -> bool:
+    """Whether a checkpoint of one configuration can go on with the other, which may be longer."""
+    return one.epochs <= other.epochs and replace(one, epochs=other.epochs) == other
+
+
 def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
     """Put a trainer where the folder's checkpoint left off; without one it stays at the start. The rows of its log."""
     path = folder / "checkpoint.pt"
@@ -211,10 +216,10 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         config = train_config_from_json(json.loads(state["config"]))
         history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
         rows: list[dict[str, Any]] = json.loads(state["rows"])
-        if config == trainer.config:
+        if _same_run(config, trainer.config):
             trainer.load_state(state, history)
     except (RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
         raise ReadError(f"{path}: {DAMAGED}") from error
-    if config != trainer.config:
+    if not _same_run(config, trainer.config):
         raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
     return rows
