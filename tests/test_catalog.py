@@ -576,7 +576,9 @@ def test_random_rolls_draw_each_photograph_as_often(catalog: Catalog, tmp_path: 
         catalog.photos("c", 0, Selection.RANDOM, rng=rng)
 
 
-@pytest.mark.parametrize("query", ["ORDER BY vividness DESC", "ORDER BY time DESC, modified DESC", "AND number IN (3)"])
+@pytest.mark.parametrize(
+    "query", ["ORDER BY vividness DESC", "ORDER BY time DESC, modified DESC", "ORDER BY digest", "AND number IN (3)"]
+)
 def test_rolls_go_by_an_index(catalog: Catalog, query: str) -> None:
     with closing(sqlite3.connect(catalog.path)) as connection:
         plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT id, path FROM photograph WHERE camera = 'c' {query}")
