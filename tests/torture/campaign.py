@@ -155,6 +155,10 @@ class Campaign:
             if outcome.memory > MEMORY_LIMIT:
                 table.add("memory")
             table.add(outcome.result, outcome.seconds, outcome.memory)
+            if outcome.seconds > HANG_SECONDS and outcome.result in ("accepted", "refused"):
+                table.results[outcome.result] -= 1
+                table.add("hang")
+                outcome = outcome._replace(result="hang", what=f"{outcome.what}: {outcome.seconds:.0f} s")
             if outcome.memory > MEMORY_LIMIT and outcome.result in ("accepted", "refused"):
                 outcome = outcome._replace(result="memory", what=f"{outcome.what}: {outcome.memory / 1e6:.0f} MB")
             if outcome.result in ("accepted", "refused"):
