@@ -78,7 +78,7 @@ def test_daylight_is_a_little_greener_than_black_bodies(kelvin: float) -> None:
 def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
     """The CIE 1931 chromaticity of a temperature and a tint."""
     u, v = _temperature_to_uv(1e6 / kelvin, tint)
-    return np.array([1.5 * u, v]) / (u - 4 * v + 2)
+    return np.asarray(np.array([1.5 * u, v]) / (u - 4 * v + 2))
 
 
 @given(kelvin=kelvins, tint=tints)

@@ -64,8 +64,8 @@ class Grid:
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
     pixels: int = WORKING_PIXELS
-    """Of images in which many more pixels count, only every second, third, ... row is looked at. Rows are left out rather
-    than averaged, since an average of colors is another color."""
+    """Of images in which many more pixels count, only every second, third, ... row is looked at. Rows are left out
+    rather than averaged, since an average of colors is another color."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
