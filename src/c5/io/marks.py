@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 TIFF_STARTS = (b"II*\0", b"MM\0*")
 
-_TEXT = rb"c5-awb ([0-9a-f]{32})"
+_TEXT = rb"c5-awb [0-9a-f]{32}"
 
 
 class _Place(NamedTuple):
@@ -58,9 +58,7 @@ def cut_signature(data: bytes, suffix: str = "") -> bytes:
 
 def is_signed(data: bytes, suffix: str = "") -> bool:
     """Whether a file carries a signature, and nothing in it has changed since."""
-    place = _place(data, suffix)
-    found = None if place is None else place.pattern.search(data)
-    return place is not None and found is not None and found[1] == _digest(place.pattern.sub(b"", data))
+    return _place(data, suffix) is not None and sign(cut_signature(data, suffix), suffix) == data
 
 
 def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:

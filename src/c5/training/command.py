@@ -9,7 +9,8 @@ from typing import Any
 
 from c5.datasets import read_samples
 from c5.datasets.prepared import prepare
-from c5.errors import ParameterError
+from c5.errors import ParameterError, WriteError
+from c5.io.files import NOT_OWN
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
 
@@ -38,8 +39,11 @@ def run_training(
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
-    if overwrite:  # only now, when the data are known to be good
-        (folder / "checkpoint.pt").unlink(missing_ok=True)
+    checkpoint = folder / "checkpoint.pt"
+    if overwrite and checkpoint.exists():  # only now, when the data are known to be good
+        if not (folder / "config.json").exists():
+            raise WriteError(f"{checkpoint}: {NOT_OWN}")
+        checkpoint.unlink()
     plan.save(folder)
     board = _board(folder) if tensorboard else None
     if plan.making is not None:
