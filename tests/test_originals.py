@@ -90,8 +90,8 @@ def test_a_signature_holds_until_a_byte_changes(name: str) -> None:
         changed[place] ^= 1
         assert not is_signed(bytes(changed), suffix)
     if suffix in (".jpg", ".png", ".dng"):  # and it is a picture as before
-        pictures = [np.asarray(Image.open(io.BytesIO(each))) for each in (data, signed)]
-        np.testing.assert_array_equal(*pictures)
+        before, after = (np.asarray(Image.open(io.BytesIO(each))) for each in (data, signed))
+        np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("name", [*SIGNED, *KNOWN])
