@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from c5.color import Bools, Float32s, Float64s, Floats
 from c5.errors import ImageError, ParameterError
 from c5.fingerprints import fingerprint, probe
-from c5.image import LinearImage, require_counts, shrink
+from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
 """Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
@@ -63,6 +63,8 @@ class Grid:
     """With more than one, the light is searched for in a second set of histograms: the mean over this many horizontal
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
+    pixels: int = WORKING_PIXELS
+    """Images with more are area-averaged to about this many first. Fewer take less time."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -77,6 +79,8 @@ class Grid:
             raise ParameterError(f"powers must contain 1, the histogram by brightness, not only {self.powers}")
         if not isinstance(self.strips, int) or not 1 <= self.strips <= 16:
             raise ParameterError(f"strips must lie between 1 and 16, not {self.strips}")
+        if not isinstance(self.pixels, int) or not 4096 <= self.pixels <= WORKING_PIXELS:
+            raise ParameterError(f"pixels must lie between 4096 and {WORKING_PIXELS}, not {self.pixels}")
         if self.geometry is Geometry.PUBLISHED and (self.powers, self.strips) != ((1,), 1):
             raise ParameterError("the published geometry has one pixel histogram, by the first power, and no strips")
 
@@ -87,9 +91,11 @@ class Grid:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grid:
-        """The grid that `to_json` describes; powers and strips may be left out."""
-        powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
-        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips)
+        """The grid that `to_json` describes; powers, strips and pixels may be left out."""
+        own = {"powers": tuple(data.get("powers", (1,))), "geometry": Geometry(data["geometry"])}
+        return cls(
+            data["bins"], data["limit"], strips=data.get("strips", 1), pixels=data.get("pixels", WORKING_PIXELS), **own
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
@@ -101,7 +107,8 @@ class Grid:
         It names the parameters, and what counting gives for a fixed image: when the counting changes, so does the key.
         """
         powers = "".join(map(str, self.powers))
-        return f"{self.bins}-{self.limit:g}-{self.geometry.value}-{powers}-{self.strips}-{_counting_key(self.geometry)}"
+        parts = (self.bins, f"{self.limit:g}", self.geometry.value, powers, self.strips, self.pixels)
+        return "-".join(map(str, (*parts, _counting_key(self.geometry))))
 
     @property
     def channels(self) -> int:
@@ -213,7 +220,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     """The histograms of an image: of its pixels for each power of the grid, and of its gradients.
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
-    gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
+    gradient histogram of a picture without any gradient is all zero. Images above `grid.pixels` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
     pixels, gradients, where = _count(image, grid)
@@ -263,7 +270,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
     pixels: _Counter
     gradients: _Counter
     if grid.geometry is Geometry.EXACT:
-        colors = _exact_colors(image)
+        colors = _exact_colors(image, grid.pixels)
         pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,), FLAT)
     else:
         colors = _published_colors(image)
@@ -291,8 +298,8 @@ class _Colors(NamedTuple):
     where: str  # the image's name, for errors
 
 
-def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
-    image = shrink(image)
+def _exact_colors(image: LinearImage | ArrayLike, pixels: int) -> _Colors:
+    image = shrink(image, pixels)
     counts = require_counts(image)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
     return _Colors(pad(image.rgb), np.pad(counts, 1), np.pad(erode(counts), 1), image.where)

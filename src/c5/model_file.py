@@ -20,8 +20,8 @@ from c5.histograms import Grid
 from c5.io.files import write_file
 
 FORMAT = "c5-model"
-VERSION = 3
-"""Version 2 added `powers` to the grid, version 3 `strips`."""
+VERSION = 4
+"""Version 2 added `powers` to the grid, version 3 `strips`, version 4 `pixels`."""
 MAX_BYTES = 64 * 2**20
 """No part of a model file unpacks to more than this."""
 

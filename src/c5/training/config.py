@@ -149,7 +149,7 @@ class RealTraining(_Training):
             raise ParameterError(f"crops must lie between 0 and 64, not {self.crops}")
 
 
-BUNDLED_GRID = Grid(powers=(3, 1), strips=4)
+BUNDLED_GRID = Grid(strips=4, pixels=192 * 128)
 """The histograms that the bundled model is given."""
 
 
@@ -163,8 +163,8 @@ class VirtualTraining(_Training):
     """
 
     networks: tuple[NetworkConfig, ...] = (
-        NetworkConfig(BUNDLED_GRID, power=3, one_decoder=True, coordinates=False),
-        NetworkConfig(BUNDLED_GRID, power=1, one_decoder=True),
+        NetworkConfig(BUNDLED_GRID, one_decoder=True, coordinates=False),
+        NetworkConfig(BUNDLED_GRID, one_decoder=True),
     )
     epochs: int = 160
     learning_rate: float = 2e-3
