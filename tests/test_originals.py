@@ -59,6 +59,7 @@ SIGNED = {
 
 KNOWN = {
     "a.c5": (archive("model.json", "query.onnx"), archive("model.json", "query.onnx", "profile.onnx")),
+    "a.pt": (b"c5 checkpoint 1\n\0\1", b"c5 checkpoint 1\n\2"),
     "a.csv": (b"file,camera,time\na,b,c\n", b"file,camera,time,by\n"),
     "a.jsonl": (b'{"file":"a","by":"b"}\n{}\n', b'{"file":"c","by":"d","roll":1}\n'),
     "a.json": (b'{"format":"c5-results",\n"rows":[1]}', b'{"format":"c5-results",\n"rows":[]}'),
@@ -71,6 +72,7 @@ FOREIGN = {
     "a.md": [b"# Results\n", b"# Diary\n"],
     "a.tex": [b"\\begin{tabular}\n"],
     "a.c5": [archive("letter.txt", "word.xml"), b"PK", encode("TIFF")],
+    "a.pt": [archive("archive/data.pkl"), b"c5 checkpoint 2\n", b"x"],
     "a.csv": [b"name,street,town\n", b"file", encode("TIFF"), b""],
     "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{"],
     "a.json": [b'{"name":1,"street":2}', b"{", b"[]"],

@@ -78,7 +78,10 @@ def _place(data: bytes, suffix: str) -> _Place | None:
 
 
 def _names(data: bytes) -> frozenset[str]:
-    """What the parts of a file are called: members of an archive, keys of JSON or of its first line, columns."""
+    """What the parts of a file are called: members of an archive, keys of JSON or of its first line, columns.
+
+    A file may also begin with a line that says what it is: `c5 ...`.
+    """
     if data.startswith(b"PK"):
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -93,8 +96,9 @@ def _names(data: bytes) -> frozenset[str]:
             except (ValueError, RecursionError):
                 continue
             return frozenset(content) if isinstance(content, dict) else frozenset()
-    cells = first.decode("utf-8", "replace").strip().split(",")
-    return frozenset(cells) if len(cells) > 2 else frozenset()
+    line = first.decode("utf-8", "replace").strip()
+    cells = line.split(",")
+    return frozenset(cells) if len(cells) > 2 or line.startswith("c5 ") else frozenset()
 
 
 def _digest(data: bytes) -> bytes:
