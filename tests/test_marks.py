@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import struct
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ from test_sidecars import (
 )
 
 from c5.color import as_illuminant
-from c5.errors import C5Error
+from c5.errors import C5Error, ReadError
 from c5.photos.sidecars import adobe, darktable, rawtherapee
 from c5.photos.sidecars.marks import CustomBalanceError, Form, is_marked, merge, take_back
 
@@ -268,3 +269,16 @@ def test_damaged_sidecars_and_marks_never_lose_more_than_the_balance(kind: str) 
             assert left == bytes(data)
             assert take_back(form, made) == bytes(data)
     assert done > 20
+
+
+def test_a_sidecar_of_thousands_of_namespaces_is_refused_at_once() -> None:
+    count = 16_000
+    deep = "".join(f"<a{i}:b xmlns:a{i}='urn:{i}'>" for i in range(count))
+    deep += "".join(f"</a{i}:b>" for i in reversed(range(count)))
+    names = " ".join(f"xmlns:a{i}='urn:{i}'" for i in range(count))
+    wide = f"<r {names}>" + "".join(f"<b{i}:c xmlns:b{i}='urn:b{i}'/>" for i in range(count)) + "</r>"
+    for text, message in ((deep, "nested too deeply"), (wide, "too many namespaces")):
+        began = time.perf_counter()
+        with pytest.raises(ReadError, match=message):
+            adobe.set_white_balance(text.encode(), 3210, 0)
+        assert time.perf_counter() - began < 2

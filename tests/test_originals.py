@@ -118,11 +118,14 @@ def test_mode_and_time_stay(tmp_path: Path) -> None:
         place.unlink(missing_ok=True)
         write_file(place, KNOWN["a.csv"][0])
         place.chmod(mode)
+        if os.geteuid() == 0:
+            os.chown(place, 1234, 1235)
         os.utime(place, (1, 1))
         write_file(place, KNOWN["a.csv"][0])  # nothing changes
         assert place.stat().st_mtime == 1
         write_file(place, KNOWN["a.csv"][1])
         assert stat.S_IMODE(place.stat().st_mode) == mode
+        assert os.geteuid() or (place.stat().st_uid, place.stat().st_gid) == (1234, 1235)
         assert place.stat().st_mtime > 1
 
 

@@ -18,8 +18,8 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 C5 = "https://c5-awb.github.io/c5/xmp/1.0/"
 """Of our marks."""
 
-MAX_DEPTH = 200
-"""Elements inside each other; hostile files could nest them by the thousand."""
+MAX_DEPTH, MAX_PREFIXES = 200, 500
+"""Elements inside each other, and namespaces that hold in one; hostile files could have them by the thousand."""
 
 EMPTY = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -269,6 +269,8 @@ def _read_tag(data: bytes, place: int, qualified: str, listed: list[str], outsid
     values = dict(zip(listed[::2], listed[1::2], strict=True))
     declared = {key[6:]: value for key, value in values.items() if key.startswith("xmlns:")}
     declared |= {"": values["xmlns"]} if "xmlns" in values else {}
+    if len(outside) + len(declared) > MAX_PREFIXES:
+        raise ReadError(f"the sidecar declares too many namespaces: {REMEDY}")
     prefixes = {**outside, **declared} if declared else outside
     name = _TAG_NAME.match(data, place)
     position = name.end() if name else place
