@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from c5 import errors
 from c5.classical import METHODS
 from c5.cli.app import PANELS, app
-from c5.cli.console import FLAGS
+from c5.cli.console import FLAGS, show_progress
 from c5.io.raw import read_photograph
 
 PACKAGE = Path(errors.__file__).parent
@@ -184,6 +184,21 @@ def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
     picture = np.asarray(Image.open(tmp_path / "out.png"))
     assert picture.shape[0] > 600
     assert picture.std() > 30
+    assert c5("calibrate", demo / "roll", "-o", tmp_path / "camera.npz").returncode == 0
+    by_profile = c5("explain", file, "--profile", tmp_path / "camera.npz", "-o", tmp_path / "profile.png")
+    assert by_profile.returncode == 0, by_profile.stderr
+    again = np.asarray(Image.open(tmp_path / "profile.png"))
+    assert (again[80:320] == picture[80:320, : again.shape[1]]).all()  # all but the thumbnails of the roll
+
+
+def test_an_interrupt_while_the_command_loads_shows_no_traceback() -> None:
+    load = "import sys, signal; from importlib import abc\n"
+    interrupt = "class Stop(abc.MetaPathFinder):\n    def find_spec(self, name, *_):\n"
+    interrupt += "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
+    code = f"{load}{interrupt}sys.meta_path.insert(0, Stop())\nfrom c5.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr == ""
 
 
 def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
@@ -203,8 +218,8 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
     return {
         "missing file": (["estimate", folder / "none.png"], "no such file"),
         "a folder": (["estimate", folder], "is a folder"),
-        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no pixel counts"),
-        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no pixel counts"),
+        "all black": (["estimate", png("black.png", np.zeros((8, 8, 3), np.uint16))], "no usable pixels"),
+        "all clipped": (["estimate", png("white.png", np.full((8, 8, 3), 65535, np.uint16))], "no usable pixels"),
         "black, classical": (["estimate", folder / "black.png", "--method", "gray-world"], "black.png"),
         "NaN": (["estimate", folder / "nan.npy"], "NaN"),
         "dead channel": (["estimate", png("red.png", np.full((8, 8, 3), [999, 0, 0], np.uint16))], "red.png"),
@@ -295,6 +310,30 @@ def test_srgb_is_linearised_when_asked(tmp_path: Path) -> None:
     expected = textured(2, 64, 96).mean(axis=(0, 1))
     found = json.loads(done.stdout)["illuminant"]
     np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("c5.cli.console.time.monotonic", lambda: now[0])
+
+    def lines(count: int, seconds: float) -> list[str]:
+        for _ in show_progress(range(count), "preparing"):
+            now[0] += seconds
+        return capsys.readouterr().err.splitlines()
+
+    tenths = lines(1000, 0.2)
+    assert len(tenths) == 11
+    assert tenths[5] == "preparing: 500 of 1000, 0:01:40 taken, 0:01:40 left"
+    assert tenths[-1] == "preparing: 1000 of 1000, 0:03:20 taken, 0:00:00 left"
+    assert lines(3, 100) == [
+        "preparing: 1 of 3, 0:01:40 taken, 0:03:20 left",
+        "preparing: 2 of 3, 0:03:20 taken, 0:01:40 left",
+        "preparing: 3 of 3, 0:05:00 taken, 0:00:00 left",
+    ]
+    assert len(lines(1000, 61)) == 1000  # however long a tenth takes
+    assert lines(100, 0.01) == []
 
 
 def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

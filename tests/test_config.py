@@ -47,6 +47,23 @@ def test_the_file_gives_defaults_and_flags_win(image: Path, tmp_path: Path) -> N
     assert by_file != by_flag
 
 
+def test_a_flag_can_be_switched_off_in_the_file_and_on_the_command_line(image: Path, tmp_path: Path) -> None:
+    on = write(tmp_path, "[estimate]\njson = true\n")
+    assert c5(on, "estimate", image).stdout.startswith("{")
+    by_flag = c5(on, "estimate", image, "--no-json")
+    assert by_flag.returncode == 0
+    off = write(tmp_path, "[estimate]\njson = false\n")
+    assert c5(off, "estimate", image).stdout == by_flag.stdout
+    assert c5(off, "estimate", image, "--json").stdout.startswith("{")
+
+
+@pytest.mark.parametrize("arguments", ["", "--help", "--version", "estimate -h", "catalog --help"])
+def test_help_works_whatever_the_file_says(tmp_path: Path, arguments: str) -> None:
+    done = c5(write(tmp_path, "[estimat]\n"), *arguments.split())
+    assert "estimat is no command" not in done.stderr
+    assert done.stdout
+
+
 def test_the_file_is_found_in_the_users_config_folder(image: Path, tmp_path: Path) -> None:
     (tmp_path / "c5").mkdir()
     write(tmp_path / "c5", "[estimate]\njson = true\n")
@@ -84,11 +101,11 @@ def test_a_list_gives_an_option_several_times_and_a_tilde_is_home(tmp_path: Path
         ("[estimate]\nfiles = ['x']\n", "estimate.files is no option of c5 estimate"),
         ("[estimate]\njson = 'yes'\n", "estimate.json must be true or false, not 'yes'"),
         ("[estimate]\nthreads = true\n", "estimate.threads must be one value, not True"),
-        ("[estimate]\nthreads = 'two'\n", "estimate.threads: "),
+        ("[estimate]\nthreads = 'two'\n", "estimate.threads: must be a valid integer"),
         ("[estimate]\nthreads = 0\n", "estimate.threads: "),
         ("[estimate]\nmodel = ['a']\n", "estimate.model must be one value, not ['a']"),
         ("[evaluate]\nmethod = 'gray-world'\n", "evaluate.method must be a list of values, not 'gray-world'"),
-        ("[evaluate]\nselection = ['odd']\n", "evaluate.selection: "),
+        ("[evaluate]\nselection = ['odd']\n", "evaluate.selection: 'odd' is not one of 'random', "),
         ("[data.pack]\nlayout = {a = 1}\n", "data.pack.layout must be one value"),
         ("[estimate\n", "not TOML"),
     ],

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
 import numpy as np
@@ -16,6 +17,7 @@ from typer.testing import CliRunner, Result
 from c5 import DataError
 from c5.cli.app import app
 from c5.datasets import examine, read_samples
+from c5.errors import DataWarning
 from c5.parallel import in_parallel
 
 
@@ -136,11 +138,11 @@ def test_check_names_what_only_shows_in_the_pixels(tmp_path: Path) -> None:
     (folder / "000005.txt").write_text("nan 1 1")
     done = run("check", folder)
     assert done.exit_code == 1
-    lines = [line for line in done.output.splitlines() if line.startswith("c5: ")]
+    lines = [line for line in done.output.splitlines() if line.startswith("c5: ") and "warning" not in line]
     assert len(lines) == 5
     for name, what in (
         ("1.png", "damaged"),
-        ("2.png", "no pixel counts"),
+        ("2.png", "no usable pixels"),
         ("3.png", "30x20, but"),
         ("5.txt", "finite"),
     ):
@@ -199,3 +201,93 @@ def test_parallel_results_keep_their_order() -> None:
         return number * number
 
     assert list(in_parallel(slow_at_first, iter(range(50)))) == [(number, number * number) for number in range(50)]
+
+
+def write_twelve_bits(folder: Path, *columns: str, row: str = "") -> np.ndarray[Any, Any]:
+    """Images with black at 256 and white at 4095, green clipped in a third of them; what they show, in [0, 1]."""
+    folder.mkdir(exist_ok=True)
+    shown = np.clip(np.asarray(textured(3, 60, 90)), 0, 0.99)
+    shown[:20, :, 1] = 1
+    stored = np.rint(256 + shown * (4095 - 256)).astype(np.uint16)
+    (folder / "a.tif").write_bytes(imagecodecs.tiff_encode(stored))
+    (folder / "a-mask.png").write_bytes(
+        imagecodecs.png_encode(np.repeat([[0], [255]], 30, 0).repeat(90, 1).astype("u1"))
+    )
+    (folder / "manifest.csv").write_text(",".join(["path,camera,r,g,b", *columns]) + f"\na.tif,D5,1,1,1{row}\n")
+    return shown
+
+
+def test_levels_and_masks_are_columns_of_a_manifest(tmp_path: Path) -> None:
+    for row in (",256,4095,a-mask.png", ",256 256 256,4095 4095 4095,a-mask.png"):
+        shown = write_twelve_bits(tmp_path, "black", "white", "mask", row=row)
+        (sample,) = read_samples(tmp_path)
+        image = sample.read()
+        np.testing.assert_allclose(image.rgb, shown, atol=2e-4)
+        np.testing.assert_array_equal(image.clipped, shown[..., 1] == 1)
+        np.testing.assert_array_equal(image.mask, np.arange(60)[:, None].repeat(90, 1) >= 30)
+    # A level for each channel.
+    write_twelve_bits(tmp_path, "black", "white", row=",0 256 256,4095 4095 8190")
+    rgb = read_samples(tmp_path)[0].read().rgb
+    np.testing.assert_allclose(rgb[..., 0], (256 + shown[..., 0] * 3839) / 4095, atol=2e-4)
+    np.testing.assert_allclose(rgb[..., 1], shown[..., 1], atol=2e-4)
+    np.testing.assert_allclose(rgb[..., 2], shown[..., 2] * 3839 / 7934, atol=2e-4)
+    # Other levels, another mask: other pixels, so nothing that was kept is used.
+    digests = set()
+    for columns in (",256,4095,", ",255,4095,", ",256,4095,a-mask.png"):
+        write_twelve_bits(tmp_path, "black", "white", "mask", row=columns)
+        digests.add(read_samples(tmp_path)[0].pixels.digest())
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (",x,4095,", "black of .* is neither one number"),
+        (",1 2,4095,", "black of .* is neither one number"),
+        (",nan,4095,", "black of .* is neither one number"),
+        (",256,256,", "black level .* is not below its white level"),
+        (",1 2 3,,", "but no white level"),
+        (",,,b-mask.png", "b-mask.png is missing; put the mask there"),
+        (",,,/etc/passwd", "leaves the folder"),
+        (",,,a-mask.png/../../x.png", "leaves the folder"),
+    ],
+)
+def test_wrong_levels_and_masks_are_named(tmp_path: Path, row: str, message: str) -> None:
+    write_twelve_bits(tmp_path, "black", "white", "mask", row=row)
+    with pytest.raises(DataError, match=f"row 2: .*{message}"):
+        read_samples(tmp_path)
+
+
+def test_a_mask_of_another_size_is_named(tmp_path: Path) -> None:
+    write_twelve_bits(tmp_path, "mask", row=",a-mask.png")
+    (tmp_path / "a-mask.png").write_bytes(imagecodecs.png_encode(np.ones((5, 9), np.uint8)))
+    with pytest.raises(DataError, match=r"a-mask\.png: 9x5 instead of the 90x60"):
+        read_samples(tmp_path)[0].read()
+
+
+def test_what_a_manifest_does_not_use_is_named_and_levels_that_look_wrong(tmp_path: Path) -> None:
+    """In `data check` and where the data are used."""
+    write_twelve_bits(tmp_path, "blck", "iso", row=",256,100")
+    with pytest.warns(DataWarning, match="not used: blck, iso; known columns are path"):
+        done = run("check", tmp_path)
+    assert "D5: no image goes above 6.2 % (4095 of 65535), and 33 % of the pixels" in done.stderr
+    assert "No problems, but read the warnings." in done.stdout
+    with pytest.warns(DataWarning, match=r"no image goes above 6\.2 %"):
+        run("prepare", tmp_path, "-o", tmp_path / "x.c5set")
+    write_twelve_bits(tmp_path, "black", "white", row=",256,4095")
+    assert "33 % of the pixels are clipped" in run("check", tmp_path).stderr
+    (tmp_path / "a.tif").write_bytes(imagecodecs.tiff_encode((np.asarray(textured(3, 60, 90)) * 65535).astype("u2")))
+    (tmp_path / "manifest.csv").write_text("path,camera,r,g,b\na.tif,D5,1,1,1\n")
+    done = run("check", tmp_path)
+    assert done.stderr == ""
+    assert "No problems." in done.stdout
+
+
+def test_many_rows_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
+    write_twelve_bits(tmp_path)
+    with (tmp_path / "manifest.csv").open("a") as file:
+        file.writelines(f"images/{index}.tif,D5,1,1,1\n" for index in range(2000))
+    found = examine(tmp_path)
+    assert len(found.samples) == 1
+    (problem,) = found.problems
+    assert "2000 of 2001 rows cannot be used; the first is row 3: " in problem.message

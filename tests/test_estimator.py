@@ -45,8 +45,6 @@ def test_arrays_paths_and_images_are_one(model: Model, roll: list[Photo], tmp_pa
     found = [model.estimate(image, profile) for image in (pixels, str(path), path, LinearImage(pixels))]
     for other in found[1:]:
         np.testing.assert_array_equal(other.illuminant, found[0].illuminant)
-    (many,) = model.estimate_many([path], profile)
-    np.testing.assert_array_equal(many.illuminant, found[0].illuminant)
 
 
 def test_profiles_survive_their_file(model: Model, roll: list[Photo], tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,9 +29,10 @@ from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import TorusFeature, wrapped_histograms
 from c5.evaluation import report
-from c5.evaluation.lights import light_headings, light_means
+from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
+from c5.evaluation.plugin import find_methods
 from c5.evaluation.protocols import (
     PROTOCOLS,
     Fold,
@@ -259,6 +262,54 @@ def results_of(errors: dict[str, Float64s], protocol: str = "cross-sensor") -> R
     return Results(protocol, "words", "digest", images, [fold], [row])
 
 
+def records_of(results: Results) -> list[dict[str, str]]:
+    """What a program reads from the CSV table."""
+    return list(csv.DictReader(io.StringIO(format_results(results, Format.CSV))))
+
+
+def test_tables_for_programs_are_tidy(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    errors = {"NUS/A": rng.gamma(2, 1, (4, 30)), "NUS/B": rng.gamma(2, 2, (4, 20)), "Phones/C": rng.gamma(2, 1, (4, 9))}
+    results = results_of(errors)
+    for name in ("one", "two"):
+        results.save(tmp_path / f"{name}.json")
+    text = write_report(tmp_path, Format.CSV)
+    assert text.count("dataset,") == 1
+    records = list(csv.DictReader(io.StringIO(text)))
+    assert {row["results"] for row in records} == {"one", "two"}
+    assert [row | {"results": "results"} for row in records if row["results"] == "one"] == records_of(results)
+    for row in records:
+        images = {key: e for key, e in errors.items() if row["camera"] in key and row["dataset"] in key}
+        every = np.concatenate(list(images.values()), axis=1)
+        assert int(row["images"]) == every.shape[1]
+        assert (row["method"], row["m"], row["selection"]) == ("c5", "9", "random")
+        assert float(row["mean"]) == pytest.approx(every.mean(), rel=1e-12)
+        assert float(row["mean_sd"]) == pytest.approx(every.mean(axis=1).std(), rel=1e-9)
+
+
+def test_coverage_of_the_uncertainty() -> None:
+    """An uncertainty that is a 90 % bound covers 90 %; the bound of others is off by how much theirs is."""
+    rng = np.random.default_rng(0)
+    names = [f"{camera}/{i:04d}" for camera in ("NUS/A", "Phones/C") for i in range(2000)]
+    images = group_images(names)
+    tested = []
+    for name in names:
+        spread = rng.uniform(1, 3)
+        stated = spread * np.log(10) / (2 if "NUS" in name else 1)  # 90 % of exponential errors are below ln(10) of it
+        tested.append(ImageErrors(name, rng.exponential(spread, 3), np.full(3, stated)))
+    row = make_row("c5", "", [tested], images, {}, [])
+    results = Results("cross-sensor", "words", "digest", images, [], [row])
+    records = {record["dataset"]: record for record in records_of(results) if record["below"]}
+    expected: dict[str, dict[str, float]] = {
+        "Phones": {"below": 90, "below_twice": 99, "factor_90": 1, "below_others": 99},
+        "NUS": {"below": 68.4, "below_twice": 90, "factor_90": 2, "below_others": 68.4},
+    }
+    for dataset, figures in expected.items():
+        for name, value in figures.items():
+            assert float(records[dataset][name]) == pytest.approx(value, abs=1.5 if value > 9 else 0.05)
+    assert "NUS, errors and the uncertainty stated for each" in format_results(results, Format.MARKDOWN)
+
+
 def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     errors = {"NUS/A": rng.gamma(2, 1, (4, 30)), "NUS/B": rng.gamma(2, 2, (4, 20))}
@@ -268,7 +319,8 @@ def test_statistics_are_of_the_unrounded_errors(tmp_path: Path) -> None:
     assert loaded.rows[0].errors == results.rows[0].errors
     assert loaded.rows[0].settings == {"seed": 1}
     whole = np.mean([summarize(np.concatenate([e[k] for e in errors.values()])) for k in range(4)], axis=0)
-    np.testing.assert_allclose(loaded.rows[0].statistics["NUS"].mean, whole, atol=5e-5)
+    np.testing.assert_allclose(loaded.rows[0].statistics["NUS"].mean, whole, rtol=1e-12)
+    assert format_results(loaded, Format.MARKDOWN) == format_results(results, Format.MARKDOWN)
     np.testing.assert_allclose(
         np.array(loaded.rows[0].errors[0]["NUS/B"], float), errors["NUS/B"].mean(axis=0), atol=0.0051
     )
@@ -319,17 +371,14 @@ def test_errors_by_the_color_of_the_light(tmp_path: Path) -> None:
     results = results_of({"NUS/A": errors[None], "NUS/B": errors[None]})
     lights = {f"NUS/{name}": [(shift - w / 2, w / 2) for w in warm] for name, shift in (("A", 0.0), ("B", 0.9))}
     results = Results.load(replace(results, lights=lights).save(tmp_path / "r.json"))
-    assert light_headings(results, "NUS") == [
-        "shade (40)",
-        "day (120)",
-        "neon (40)",
-        "lamp (40)",
-        "night (0)",
-        "warm / day",
-    ]
-    assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 2.0]
+    counts = {"shade": 40, "day": 120, "neon": 40, "lamp": 40, "night": 0, "warm": 40, "warm / day": None}
+    assert count_lights(results, "NUS") == counts
+    assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 4.0, 2.0]
     text = format_results(results, Format.MARKDOWN)
-    assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **2.00** |" in text
+    assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **4.00** | **2.00** |" in text
+    by_light = {row["light"]: (row["images"], row["mean"]) for row in records_of(results) if row["light"]}
+    assert by_light.pop("day") == ("120", "2.0")
+    assert by_light == {"shade": ("40", "3.0"), "neon": ("40", "2.0"), "lamp": ("40", "4.0"), "warm": ("40", "4.0")}
     assert "nus-lights.png" in {path.name for path in write_plots(results, tmp_path)}
 
 
@@ -358,14 +407,15 @@ def test_tables_say_the_same_in_every_format(tmp_path: Path) -> None:
     # Published figures stand only beside figures for the whole dataset.
     (part,) = make_tables(results_of({"NUS/A": np.ones((1, 9))}))
     assert [line.source for line in part.lines] == [""]
-    parsed = list(csv.reader(io.StringIO(report.format_table(table, Format.CSV))))
     markdown = report.format_table(table, Format.MARKDOWN)
     latex = report.format_table(table, Format.LATEX)
-    for row, line in zip(parsed[1:], table.lines, strict=True):
-        assert tuple(row[1:6]) == line.cells
+    records = [row for row in records_of(results) if not row["camera"]]
+    for record, line in zip(records, table.lines, strict=True):
+        cells = [record[name] and f"{float(record[name]):.2f}" for name in report.COLUMNS.values()]
+        assert cells == ["" if cell == "-" else f"{float(cell.split('±')[0]):.2f}" for cell in line.cells]
         mark = "**" if not line.source else ""
         assert "| ".join([f"| {line.method} ", *(f"{mark}{cell}{mark} " for cell in line.cells)]) in markdown
-    assert latex.count(r"\\") == len(parsed)
+    assert latex.count(r"\\") == 1 + len(table.lines)
     assert "25%" not in latex.replace(r"25\%", "")
     # One document of a folder of results, with the words that stand beside them.
     results.save(tmp_path / "cross.json")
@@ -383,11 +433,19 @@ def test_results_of_one_protocol_merge() -> None:
     other = replace(first, rows=[replace(first.rows[0], method="ffcc")])
     more = replace(first, rows=[replace(first.rows[0], variant="m = 3")])
     assert [row.name for row in merge([first, other, other, more]).rows] == ["c5, m = 9", "ffcc, m = 9", "c5, m = 3"]
-    # Rows of one method are of one recipe, though its rolls may differ.
-    changed = replace(first, rows=[replace(more.rows[0], settings={"seed": 2})])
-    assert [row.name for row in merge([first, other, changed]).rows] == ["ffcc, m = 9", "c5, m = 3"]
+    # Other settings are another row, and both say what differs; which rolls were tried is no setting of a row.
     rolls = replace(first, rows=[replace(more.rows[0], settings={"seed": 1, "n_images": [3]})])
-    assert len(merge([first, rolls]).rows) == 2
+    assert [row.name for row in merge([first, rolls]).rows] == ["c5, m = 9", "c5, m = 3"]
+    config = {"epochs": 3, "networks": [{"bins": 64}], "seed": 1}
+    longer = replace(first, rows=[replace(first.rows[0], settings={"config": config, "seeds": [0, 1]})])
+    short = replace(first, rows=[replace(first.rows[0], settings={"config": config | {"epochs": 1}, "seeds": [0, 1]})])
+    names = ["c5, m = 9, epochs 3", "ffcc, m = 9", "c5, m = 9, epochs 1"]
+    merged = merge([longer, other, short])
+    assert [row.name for row in merged.rows] == names
+    assert [row.name for row in merge([merged, longer, short]).rows] == names
+    assert [row["settings"] for row in records_of(merged) if not row["camera"]] == ["epochs 3", "", "epochs 1"]
+    drawn = replace(first, rows=[replace(first.rows[0], draws=5)])
+    assert [row.name for row in merge([first, drawn]).rows] == ["c5, m = 9, 1 draws", "c5, m = 9, 5 draws"]
     for foreign in (results_of({"NUS/A": np.ones((1, 5))}), replace(first, data="other")):
         with pytest.raises(DataError, match="same data"):
             merge([first, foreign])
@@ -406,6 +464,23 @@ def test_published_figures_are_figures() -> None:
         if "worst_25" in values:
             assert values["best_25"] < values["median"] < values["worst_25"]
         assert one["protocol"] in {*PROTOCOLS, "any"}
+
+
+def test_plots_draw_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worst of many is drawn too, and what stands for several variants says so."""
+    drawn: list[list[str]] = []
+
+    def keep(path: Path, figure: Any) -> Path:
+        drawn.append([text.get_text() for text in figure.axes[0].get_legend().get_texts()])
+        return path
+
+    monkeypatch.setattr("c5.evaluation.plots._write", keep)
+    results = results_of({"NUS/A": np.ones((1, 9)), "NUS/B": np.ones((1, 9))})
+    better = [replace(results.rows[0], method=f"method {index}", variant="") for index in range(25)]
+    worst = [replace(results_of({"NUS/A": np.full((1, 9), m + 2.0)}).rows[0], variant=f"m = {m}") for m in (1, 9)]
+    write_plots(replace(results, rows=[*better, *worst]), tmp_path)
+    assert len(drawn) == 2
+    assert all(names == [*(row.name for row in better), "c5, m = 1 (best of 2)"] for names in drawn)
 
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
@@ -564,7 +639,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ]
     assert [fold["training_images"] for fold in results.folds] == [12, 12, 12]
     assert (out / "table.tex").read_text().startswith("% Studio")
-    assert len(list(out.glob("*.png"))) == 4
+    assert len(list(out.glob("*.png"))) == 5
     assert len(list(out.rglob("model.c5"))) == 6
     # All is kept: the second time nothing is computed, and the table is the same.
     before = (out / "results.json").read_bytes()
@@ -692,9 +767,74 @@ def test_a_wrong_result_is_not_kept(tmp_path: Path, wrong: Any, message: str) ->
     taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
     with pytest.raises(ParameterError, match=message):
         run(protocol, taken, [Wrong(0, wrong=wrong)], tmp_path)
-    assert not list(tmp_path.rglob("*.json"))
+    assert not list(tmp_path.rglob("*.npz"))
     done = run(protocol, taken, [Wrong(0, wrong=lambda n: Estimates(np.ones((1, n, 3))))], tmp_path)
     assert not any(fold.kept for fold in done)
+
+
+def test_every_estimate_can_be_written(tmp_path: Path) -> None:
+    taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
+    results = evaluate(protocol, taken, [Fragile(0)], tmp_path / "out", estimates=tmp_path / "estimates.csv")
+    assert results is not None
+    with (tmp_path / "estimates.csv").open() as file:
+        records = list(csv.DictReader(file))
+    assert len(records) == len(taken) * (1 + 4)
+    for row, m in zip(results.rows, ("1", "9"), strict=True):
+        own = [record for record in records if record["m"] == m]
+        assert {record["draw"] for record in own} == ({"1"} if m == "1" else set("1234"))
+        nus = [float(record["error_deg"]) for record in own if record["dataset"] == "NUS"]
+        assert np.mean(nus) == pytest.approx(row.statistics["NUS"].mean.mean, rel=1e-12)
+        found, truth = (np.array([[float(r[c + x]) for x in "rgb"] for r in own]) for c in ("", "true_"))
+        np.testing.assert_allclose(angular_error(found, truth), [float(r["error_deg"]) for r in own], atol=1e-6)
+        assert all(0 < float(record["uncertainty_deg"]) < 9 for record in own)
+
+
+OWN = """
+import numpy as np
+
+class Own:
+    def __call__(self, image, roll):
+        return image.rgb[image.mask].mean(0) ** POWER
+"""
+
+
+def test_a_row_of_code_that_changed_is_gone(
+    rendered: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the method is run again or another one is."""
+    monkeypatch.syspath_prepend(tmp_path)
+    lines: list[str] = []
+    protocol, rolls = PROTOCOLS["cross-sensor"], Rolls((1,))
+
+    def evaluate_with(power: int, method: str) -> Results:
+        (tmp_path / "own_method.py").write_text(OWN.replace("POWER", str(power)))
+        sys.modules.pop("own_method", None)
+        importlib.invalidate_caches()
+        found = evaluate(protocol, rendered, find_methods(method, rolls), tmp_path / "out", say=lines.append)
+        assert found is not None
+        return found
+
+    first = evaluate_with(1, "own_method:Own").rows
+    assert [row.method for row in evaluate_with(1, "gray-world").rows] == ["own_method:Own", "gray-world"]
+    second = evaluate_with(2, "own_method:Own").rows
+    assert [row.method for row in second] == ["gray-world", "own_method:Own"]
+    assert second[1].statistics != first[0].statistics
+    assert lines == ["own_method:Own, m = 1: its code has changed since it was measured; its row is gone, run it again"]
+    assert [row.method for row in evaluate_with(3, "gray-world").rows] == ["gray-world"]
+    assert len(lines) == 2
+
+
+def test_a_camera_with_few_images_says_how_many_rolls_hold(rendered: list[Sample], tmp_path: Path) -> None:
+    few = [sample for sample in rendered if sample.name != "Set/B/3"]
+    results = evaluate(PROTOCOLS["cross-sensor"], few, [Trained(load_model(), Rolls((1, 4, 9), repeats=1))], tmp_path)
+    assert results is not None
+    real: dict[tuple[str, str], list[str]] = {}
+    for row in (record for record in records_of(results) if not record["light"]):
+        real.setdefault((row["camera"], row["selection"]), []).append(row["m"])
+    assert real["A", "random"] == ["4", "4"]
+    assert real["B", "random"] == ["3", "3"]
+    assert real["", "random"] == ["4", "9"]  # of the dataset: as it was asked for
+    assert "it is at most 4 on A, at most 3 on B." in format_results(results, Format.MARKDOWN)
 
 
 def test_single_folds_run_in_a_folder_that_has_results(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from c5.color import Float32s, Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.datasets import read_samples
 from c5.datasets.torus import wrapped_histograms as count_wrapped
-from c5.errors import ImageError, ParameterError
+from c5.errors import ImageError
 from c5.image import LinearImage
 from c5.training.ffcc import (
     DEFAULT,
@@ -126,7 +126,7 @@ def test_what_does_not_count_changes_nothing() -> None:
 
 
 def test_images_without_color_are_refused() -> None:
-    with pytest.raises(ImageError, match="no pixel counts"):
+    with pytest.raises(ImageError, match="no usable pixels"):
         wrapped_histograms(LinearImage(np.zeros((4, 4, 3))))
     with pytest.raises(ImageError, match="above zero"):
         wrapped_histograms(LinearImage(np.full((4, 4, 3), 0.5) * [1, 1, 0]))
@@ -155,7 +155,6 @@ def test_a_moved_model_finds_moved_lights(u: int, v: int) -> None:
     moved = replace(model, bias=np.roll(model.bias, (v, u), (0, 1)), center_uv=model.center_uv + shift)
     found = rgb_to_uv(moved.estimate(roll(histograms, u, v)))
     np.testing.assert_allclose(found, rgb_to_uv(model.estimate(histograms)) + shift, atol=1e-9)
-    np.testing.assert_allclose(moved.spread(roll(histograms, u, v)), model.spread(histograms), rtol=0.1)
 
 
 def test_training_on_moved_data_gives_the_moved_model() -> None:
@@ -234,9 +233,6 @@ def test_training_recovers_lights_it_has_not_seen() -> None:
     naive = angular_error(as_illuminant(lights[:60].mean(axis=0)), lights[60:])
     assert error.mean() < 1
     assert error.mean() < 0.1 * naive.mean()
-    np.testing.assert_allclose(model.heat_maps(histograms[60:]).sum(axis=(1, 2)), 1)
-    # Of a picture that shows nothing, less is known.
-    assert (model.spread(np.zeros((1, 2, 32, 32))) > 2 * model.spread(histograms[60:])).all()
 
 
 def test_all_data_twice_with_twice_the_prior_is_the_same() -> None:
@@ -262,39 +258,6 @@ def test_training_is_deterministic() -> None:
     first, second = (train_ffcc(histograms, lights, SMALL) for _ in range(2))
     np.testing.assert_array_equal(first.filters, second.filters)
     np.testing.assert_array_equal(first.bias, second.bias)
-
-
-def test_bad_input_is_refused() -> None:
-    histograms, lights = world(SMALL, 4, 2)
-    for bad in (histograms[:0], histograms[0], histograms[..., :8], histograms * np.nan, -histograms):
-        with pytest.raises(ParameterError, match="histograms must"):
-            train_ffcc(bad, lights, SMALL)
-    with pytest.raises(ParameterError, match="4 images need illuminants"):
-        train_ffcc(histograms, lights[:3], SMALL)
-    for number in (0, np.nan, np.inf, -1):
-        with pytest.raises(ParameterError, match="three finite numbers above zero"):
-            train_ffcc(histograms, np.where(np.eye(4, 3) > 0, number, lights), SMALL)
-    with pytest.raises(ParameterError, match="histograms must"):
-        train_ffcc(histograms, lights, SMALL).estimate(histograms[0])
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"bins": 15},
-        {"bins": 2},
-        {"step": 0.0},
-        {"floor": -1.0},
-        {"weight_power": -1.0},
-        {"size": (1.0, 0.0, 1.0)},
-        {"roughness": (1.0, float("nan"), 1.0)},
-        {"roughness": (1.0, 1.0)},
-        {"warm_up": 0},
-    ],
-)
-def test_bad_settings_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(ParameterError):
-        FfccConfig(**bad)  # type: ignore[arg-type]
 
 
 def test_photographs(test_data: Path) -> None:

@@ -170,7 +170,7 @@ def test_published_geometry_counts_clipped_pixels_at_any_size() -> None:
 
 
 def test_errors_name_the_image() -> None:
-    with pytest.raises(ImageError, match=r"^night\.png: no pixel counts"):
+    with pytest.raises(ImageError, match=r"^night\.png: no usable pixels"):
         histogram(LinearImage(np.zeros((4, 4, 3)), source="night.png"))
 
 
@@ -182,7 +182,7 @@ def test_a_flat_image_has_no_gradient_histogram() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_nothing_to_count_is_an_error(value: float) -> None:
-    with pytest.raises(ImageError, match="no pixel counts"):
+    with pytest.raises(ImageError, match="no usable pixels"):
         histogram(np.full((8, 8, 3), value))
 
 

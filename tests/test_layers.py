@@ -19,7 +19,7 @@ LAYERS = [
     {"fingerprints", "classical", "metrics"},
     {"histograms"},
     {"io", "rolls"},
-    {"ccc", "model_file", "demo", "datasets"},
+    {"ccc", "graphs", "model_file", "demo", "datasets"},
     {"model"},
     {"estimators"},
     {"photos"},

@@ -140,6 +140,22 @@ def test_a_bundled_model_is_evaluated_by_its_name(example: Path, data: Path, tmp
     assert "| default, m = 3 |" in done.stdout
 
 
+def test_a_model_that_knows_tested_cameras_is_left_out_and_names_them_all(
+    example: Path, data: Path, tmp_path: Path
+) -> None:
+    (data / "Alpha").rename(data / "NikonD5200")
+    (data / "Beta").rename(data / "SonyA57")
+    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--method", "default"]
+    done = c5(*arguments, "--method", "gray-world")
+    assert done.returncode == 1
+    assert "default is left out: it was trained on NikonD5200, SonyA57, so" in done.stderr
+    assert "| gray-world |" in done.stdout
+    assert "| default" not in done.stdout
+    alone = c5(*arguments)
+    assert alone.returncode == 1
+    assert len(alone.stderr.splitlines()) == 1
+
+
 # ---- finding
 
 
@@ -258,6 +274,22 @@ def test_what_an_estimator_raises_names_it_and_the_place() -> None:
 
     with pytest.raises(PluginError, match=r"the estimator mine failed: KeyError: 'lamp' \(test_plugins.py, line \d+\)"):
         Estimator("mine", "my package", estimate)(LinearImage(textured(0)))
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("def estimate(\n", r"SyntaxError: '\(' was never closed \(my_module.py, line 1\)"),
+        ("\nimport no_such_module\n", r"ModuleNotFoundError: .* \(my_module.py, line 2\)"),
+        ("import numpy\n\nestimate = numpy.ones(2) @ numpy.ones(3)\n", r"ValueError: .* \(my_module.py, line 3\)"),
+        ("", r"AttributeError: module 'my_module' has no attribute 'estimate'"),
+    ],
+)
+def test_what_goes_wrong_in_a_module_names_its_line_and_none_of_ours(packages: Path, code: str, answer: str) -> None:
+    (packages / "my_module.py").write_text(code)
+    sys.modules.pop("my_module", None)
+    with pytest.raises(PluginError, match=rf"^my_module:estimate failed: {answer}$"):
+        find_estimator("my_module:estimate")
 
 
 def test_a_bug_of_our_own_is_not_blamed_on_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:

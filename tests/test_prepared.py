@@ -14,6 +14,7 @@ from memory import make_sample
 from test_datasets import write_ffcc
 
 from c5 import DataError, Grid, LinearImage, angular_error, histogram, load_model
+from c5.choices import Recipe
 from c5.classical import METHODS
 from c5.datasets import Sample, examine, read_samples, write_pack
 from c5.datasets.features import (
@@ -27,6 +28,8 @@ from c5.datasets.features import (
 )
 from c5.datasets.prepared import load_feature, prepare, write_prepared
 from c5.fingerprints import probe
+from c5.training.config import make_config
+from c5.training.data import training_feature
 
 GRID = Grid(powers=(3, 1), strips=4)
 FEATURES = (PaletteFeature((3, 1)), HistogramFeature(GRID), EstimateFeature("gray-world"))
@@ -67,6 +70,9 @@ def test_a_set_gives_what_the_images_give(tmp_path: Path) -> None:
             load_feature(prepared, HistogramFeature(Grid(32)))
     with pytest.raises(DataError, match="was not prepared for this"):
         prepare(found, [HistogramFeature(Grid(32))])
+    for recipe in (Recipe.PLAIN, Recipe.PAPER):
+        with pytest.raises(DataError, match=f"prepare it for the recipe {recipe.value}$"):
+            prepare(found, [training_feature(make_config(recipe))])
     assert prepare(found, FEATURES) == found
 
 
@@ -128,7 +134,7 @@ def test_images_are_prepared_once(tmp_path: Path) -> None:
 
 def test_an_image_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     black = make_sample(LinearImage(np.zeros((8, 8, 3), np.float32)), np.ones(3), "A", "black")
-    with pytest.raises(DataError, match="no pixel counts"):
+    with pytest.raises(DataError, match="no usable pixels"):
         prepare([black], FEATURES, folder=tmp_path)
     assert not list(tmp_path.glob("*.c5set"))
 

@@ -10,17 +10,27 @@ import pytest
 import torch
 from memory import make_sample
 
-from c5 import Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
+from c5 import C5Error, Grid, ParameterError, ReadError, WriteError, angular_error, histogram, load_model
 from c5.classical import shades_of_gray
 from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
 from c5.rolls import draw_rolls
 from c5.training import loop
 from c5.training.batches import StoredBatches
+from c5.training.command import run_training
 from c5.training.config import NetworkConfig, RealTraining, RollKind, TrainConfig
 from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer, TrainingError
-from c5.training.run import Plan, Progress, Validation, check_hold_out, features, load_checkpoint, train
+from c5.training.run import (
+    Plan,
+    Progress,
+    Validation,
+    check_hold_out,
+    features,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+)
 
 SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
 CPU = torch.device("cpu")
@@ -96,6 +106,77 @@ def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch
     models = [load_model(tmp_path / name / "model.c5") for name in ("whole", "parts")]
     assert models[0].identity == models[1].identity
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
+
+
+def test_an_extended_run_goes_on_by_the_longer_schedule(data: TrainingData, tmp_path: Path) -> None:
+    """Stopped and resumed it is the same; a checkpoint of a longer run is not one of a shorter."""
+    short, longer = (config(batch_sizes=(4, 8), epochs=count) for count in (2, 4))
+
+    def go_on(training: TrainConfig, stop: int) -> Trainer:
+        trainer = Trainer(training, data, CPU)
+        rows = load_checkpoint(trainer, tmp_path)
+        for epoch in trainer.run():
+            rows.append({"epoch": epoch.number})
+            save_checkpoint(trainer, rows, tmp_path)
+            if epoch.number == stop:
+                break
+        return trainer
+
+    go_on(short, 2)
+    extended = (tmp_path / "checkpoint.pt").read_bytes()
+    whole = go_on(longer, 4)
+    assert [epoch.number for epoch in whole.history] == [1, 2, 3, 4]
+    assert whole.optimizer.param_groups[0]["lr"] == pytest.approx(5e-4 * 0.5 * (1 + np.cos(np.pi * 3 / 4)))
+    with pytest.raises(ReadError, match="another configuration"):
+        go_on(short, 2)
+    (tmp_path / "checkpoint.pt").write_bytes(extended)
+    go_on(longer, 3)
+    parts = go_on(longer, 4)
+    assert parts.history == whole.history
+    for one, other in zip(whole.network.parameters(), parts.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def quiet(folder: Path, plan: Plan | None, **more: Any) -> list[str]:
+    """A training as the command runs it; the lines that it says."""
+    said: list[str] = []
+    run_training(folder, plan, report=lambda *_: None, track=lambda items, _: items, say=said.append, **more)
+    return said
+
+
+def test_a_run_is_replaced_only_when_the_data_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder, data = tmp_path / "run", tmp_path / "data"
+    rng = np.random.default_rng(0)
+    data.mkdir()
+    rows = ["path,camera,r,g,b"]
+    for index, camera in enumerate("AAAABBBB"):
+        np.save(data / f"{index}.npy", rng.uniform(0, 1, (20, 30, 3)).astype(np.float32))
+        rows.append(f"{index}.npy,{camera},1,2,{index + 1}")
+    (data / "manifest.csv").write_text("\n".join(rows))
+    plan = Plan(config(epochs=1), [str(data)], ["B"])
+    said = quiet(folder, plan, tensorboard=True)
+    assert said[-1].endswith("4 images of 1 camera; 4 images held out")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert len(before) == 5
+    with pytest.raises(ParameterError, match=r"resume it \(plan=None\), or replace it \(overwrite=True\)"):
+        quiet(folder, plan)
+    # The data cannot be prepared: the old run stays whole.
+    np.save(data / "3.npy", np.zeros((20, 30, 3), np.float32))
+    with pytest.raises(C5Error, match=r"3\.npy"):
+        quiet(folder, plan, overwrite=True)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    # They can: nothing of it is left among the events of the new one.
+    np.save(data / "3.npy", rng.uniform(0, 1, (20, 30, 3)).astype(np.float32))
+    quiet(folder, plan, overwrite=True, tensorboard=True)
+    (events,) = (folder / "tensorboard").iterdir()
+    assert events not in before
+    # And it can be extended, but not shortened.
+    assert quiet(folder, None, epochs=2)[0].startswith("extended from 1 to 2 epochs: from here on learning rate")
+    assert (folder / "log.csv").read_text().splitlines()[-1].startswith("2,")
+    assert Plan.load(folder).config.epochs == 2
+    with pytest.raises(ParameterError, match="planned for 2 epochs"):
+        quiet(folder, None, epochs=1)
 
 
 def test_a_model_names_the_cameras_behind_made_images(few: list[Sample], tmp_path: Path) -> None:

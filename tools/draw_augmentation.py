@@ -45,7 +45,7 @@ def main() -> None:
 
 def find_ccm(camera: VirtualCamera, photo: Photo) -> np.ndarray:
     matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    return matrices.ccm(float(matrices.temperature(photo.illuminant).kelvin))
+    return matrices.ccm(float(matrices.temperature(photo.illuminant)))
 
 
 def measure_miss(image: LinearImage, truth: Photo) -> float:

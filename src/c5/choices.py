@@ -20,7 +20,7 @@ class Selection(Enum):
 
 
 SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
-"""Those that a catalogue offers. Photographs that do not tell their time are the least recent, by that of the file."""
+"""Those that a catalogue offers. Photographs without a time count as the least recent, by the time of the file."""
 
 
 class Fallback(Enum):

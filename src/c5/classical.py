@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from c5.color import Bools, Float32s, Float64s, angular_error, as_illuminant
-from c5.errors import ParameterError
+from c5.errors import ParameterError, check_range
 from c5.image import LinearImage, require_counts
 
 FLOOR = 1e-6
@@ -102,8 +102,8 @@ def weighted_gray_edge(
     gray-edge); `iterations` from 1 up, fewer once the estimate rests. Gijsenij, Gevers and van de Weijer, "Improving
     color constancy by photometric edge weighting", IEEE TPAMI 2012.
     """
-    _check("kappa", kappa, 0)
-    _check("iterations", iterations, 1)
+    check_range("kappa", kappa, 0)
+    check_range("iterations", iterations, 1)
     planes, counts = _planes(image)
     dy, dx = (_pick(d, counts) for d in _gradient(_smooth(planes, counts, _gaussian(sigma))))
     squares = dy**2 + dx**2
@@ -136,7 +136,7 @@ def pca_bright_dark(image: LinearImage, *, percent: float = 3.5) -> Float64s:
     at either end, from 0.001 to 50. Cheng, Prasad and Brown, "Illuminant estimation for color constancy: why
     spatial-domain methods work and the role of the color distribution", JOSA A 2014.
     """
-    _check("percent", percent, 1e-3, 50)
+    check_range("percent", percent, 1e-3, 50)
     colors = _colors(image).astype(np.float64)
     brightness = colors.mean(axis=1) @ colors
     chosen = _lowest(brightness, percent) | _lowest(-brightness, percent)
@@ -165,7 +165,7 @@ def grayness_index(image: LinearImage, *, percent: float = 0.1, window: int = 7)
     of the channels. `percent` of the pixels, from 0.001 to 100; `window`, the side of the square over which grayness is
     averaged, in pixels, odd, from 1 up. Qian, Kämäräinen, Nikkanen and Matas, "On finding gray pixels", CVPR 2019.
     """
-    _check("percent", percent, 1e-3, 100)
+    check_range("percent", percent, 1e-3, 100)
     _check_window(window, 1)
     planes, counts = _planes(image)
     counts = counts & (planes > 0).all(axis=0)
@@ -232,7 +232,7 @@ def _any_contrast(edges: Float32s, image: LinearImage) -> bool:
 
 def _minkowski(values: Float32s, p: float) -> Float64s:
     """The Minkowski mean (mean of x^p)^(1/p) of each row; p = inf is the maximum."""
-    _check("p", p, 1)
+    check_range("p", p, 1)
     top = values.max(axis=1, keepdims=True)
     if p == np.inf:
         return np.asarray(top[:, 0], dtype=np.float64)
@@ -242,7 +242,7 @@ def _minkowski(values: Float32s, p: float) -> Float64s:
 
 def _gaussian(sigma: float) -> Float32s:
     """A Gaussian out to three sigma. At least two pixels, so that differences of the smoothed image stay within it."""
-    _check("sigma", sigma, 0.5, 1000)
+    check_range("sigma", sigma, 0.5, 1000)
     radius = int(np.ceil(3 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     return np.asarray(kernel / kernel.sum(), dtype=np.float32)
@@ -301,12 +301,6 @@ def _lowest(values: Float32s | Float64s, percent: float) -> Bools:
     """Which values are among the lowest `percent`, one at least; ties with the last all are, whatever their order."""
     k = int(np.ceil(percent / 100 * values.size)) - 1
     return np.asarray(values <= np.partition(values, k)[k])
-
-
-def _check(name: str, value: float, low: float, high: float = np.inf) -> None:
-    if not low <= value <= high:
-        allowed = f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
-        raise ParameterError(f"{name} must be {allowed}, not {value:g}")
 
 
 def _check_window(window: int, low: int) -> None:

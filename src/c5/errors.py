@@ -1,5 +1,7 @@
 """Everything the library raises on purpose. `except c5.C5Error` catches all of it."""
 
+from math import inf
+
 
 class C5Error(Exception):
     """A problem the caller can act on; the message is one line that says what to do."""
@@ -37,5 +39,16 @@ class DataError(C5Error):
     """A dataset is incomplete or its files do not fit together."""
 
 
+class DataWarning(UserWarning):
+    """A dataset can be used, but may not hold what its owner thinks."""
+
+
 class PluginError(C5Error):
     """Code of another package that this one was asked to use failed, or gave something that cannot be used."""
+
+
+def check_range(name: str, value: float, low: float, high: float = inf) -> None:
+    """Raise an error that names the parameter if its value lies outside of its range."""
+    if not low <= value <= high:
+        allowed = f"be {low:g} or more" if high == inf else f"lie between {low:g} and {high:g}"
+        raise ParameterError(f"{name} must {allowed}, not {value:g}")

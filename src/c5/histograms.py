@@ -64,7 +64,8 @@ class Grid:
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
     pixels: int = WORKING_PIXELS
-    """Images with more are area-averaged to about this many first. Fewer take less time."""
+    """Of images in which more pixels count, only every second, third, ... row is looked at, so that about this many do.
+    Rows are left out rather than averaged, since an average of colors is another color."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -213,14 +214,17 @@ class Histograms:
         if len(data) != size or unpacker.unconsumed_tail:
             raise ValueError(f"{len(data)} bytes of histograms, not {size}")
         planes = np.frombuffer(data, np.uint8).reshape(4, -1)
-        return cls(grid, np.ascontiguousarray(planes.T).view("<f4").reshape(grid.shape).astype(np.float32, copy=False))
+        stack = np.ascontiguousarray(planes.T).view("<f4").reshape(grid.shape).astype(np.float32, copy=False)
+        if not np.isfinite(stack).all():
+            raise ValueError("histograms that are not finite")
+        return cls(grid, stack)
 
 
 def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms:
     """The histograms of an image: of its pixels for each power of the grid, and of its gradients.
 
     Bright pixels weigh more (see `Geometry`). Each histogram is scaled to sum 1, then its square root is taken. The
-    gradient histogram of a picture without any gradient is all zero. Images above `grid.pixels` are area-averaged
+    gradient histogram of a picture without any gradient is all zero. Images above `WORKING_PIXELS` are area-averaged
     first. Arrays are linear RGB: uint8, uint16, or float in [0, 1].
     """
     pixels, gradients, where = _count(image, grid)
@@ -229,7 +233,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
     empty = sums <= 0
     if empty[0]:
         raise ImageError(
-            f"{where}no pixel counts: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
+            f"{where}no usable pixels: every color lies outside the histogram, |u|, |v| <= {grid.limit}; "
             "a channel is dead or the black level is wrong"
         )
     return Histograms(grid, np.sqrt(totals / np.where(empty, np.inf, sums)).astype(np.float32))
@@ -270,20 +274,25 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
     pixels: _Counter
     gradients: _Counter
     if grid.geometry is Geometry.EXACT:
-        colors = _exact_colors(image, grid.pixels)
+        colors = _exact_colors(image)
         pixels, gradients = _BilinearCounter(grid, grid.powers), _BilinearCounter(grid, (1,), FLAT)
     else:
         colors = _published_colors(image)
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
     height, stride = colors.planes.shape[1:]
-    rows = max(1, BLOCK_PIXELS // stride)
+    every = max(1, np.count_nonzero(colors.pixels_count) // grid.pixels)
+    if not colors.pixels_count[1::every].any():
+        every = 1
+    rows = max(1, BLOCK_PIXELS // stride // every) * every
     edges = [1 + strip * (height - 2) // grid.strips for strip in range(grid.strips + 1)]
     for first, end in pairwise(edges):
         for top in range(first, end, rows):
-            inner = slice(top, min(top + rows, end))
+            bottom = min(top + rows, end)
+            inner = slice(top, bottom, every)
             pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())
-            gradient = gradients_of(colors.planes[:, inner.start - 1 : inner.stop + 1].reshape(3, -1), stride)
-            gradients.add(gradient[:, stride:-stride], colors.gradients_count[inner].ravel())
+            gradient = gradients_of(colors.planes[:, top - 1 : bottom + 1].reshape(3, -1), stride)
+            gradient = gradient.reshape(3, -1, stride)[:, 1:-1:every].reshape(3, -1)
+            gradients.add(gradient, colors.gradients_count[inner].ravel())
         pixels.end_strip()
         gradients.end_strip()
     return pixels, gradients, colors.where
@@ -298,8 +307,8 @@ class _Colors(NamedTuple):
     where: str  # the image's name, for errors
 
 
-def _exact_colors(image: LinearImage | ArrayLike, pixels: int) -> _Colors:
-    image = shrink(image, pixels)
+def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
+    image = shrink(image)
     counts = require_counts(image)
     # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
     return _Colors(pad(image.rgb), np.pad(counts, 1), np.pad(erode(counts), 1), image.where)

@@ -112,7 +112,7 @@ def require_counts(image: LinearImage, counts: Bools | None = None) -> Bools:
     counts = image.counts if counts is None else counts
     if not counts.any():
         raise ImageError(
-            f"{image.where}no pixel counts: all are black, clipped or masked; "
+            f"{image.where}no usable pixels: all are black, clipped or masked; "
             "check the exposure, the black level and the mask"
         )
     return counts

@@ -29,6 +29,10 @@ SHARES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 """Of the images, those of the highest uncertainty, at which `worst_found` is asked."""
 
 
+PERCENT = np.arange(1, 101)
+"""The shares of all errors at which `calibration` is asked."""
+
+
 class RepeatedStatistics(NamedTuple):
     """Statistics of repeats with other additional images."""
 
@@ -38,7 +42,7 @@ class RepeatedStatistics(NamedTuple):
 
 
 def summarize(errors: ArrayLike) -> Statistics:
-    """Statistics of the errors of one run, one number an image, in degrees."""
+    """Statistics of the errors of one run, one number per image, in degrees."""
     ordered = np.sort(np.asarray(errors, dtype=np.float64), axis=None)
     if ordered.size == 0:
         raise ParameterError("there are no errors to summarize")
@@ -74,8 +78,19 @@ def worst_found(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
     """
     wrong, unsure = np.asarray(errors, dtype=np.float64), np.asarray(uncertainties, dtype=np.float64)
     if wrong.ndim != 1 or wrong.shape != unsure.shape or not wrong.size:
-        raise ParameterError("errors and uncertainties need one number an image each")
+        raise ParameterError("errors and uncertainties need one number per image each")
     worst = np.zeros(wrong.size, bool)
     worst[np.argsort(-wrong, kind="stable")[: -(-wrong.size // 4)]] = True
     found = np.cumsum(worst[np.argsort(-unsure, kind="stable")]) / worst.sum()
     return np.asarray(found[[max(0, round(share * wrong.size) - 1) for share in SHARES]])
+
+
+def calibration(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
+    """How many times its stated uncertainty an error is: the multiple that 1, 2, ... 100 % of the errors stay below."""
+    ratios = np.asarray(errors, dtype=np.float64) / np.maximum(uncertainties, 1e-6)
+    return np.asarray(np.percentile(ratios, PERCENT, method="inverted_cdf"))
+
+
+def coverage(multiples: ArrayLike, bound: float) -> float:
+    """The percentage of the errors below `bound` times their uncertainty, given their `calibration`."""
+    return float(np.interp(bound, [0, *np.asarray(multiples)], [0, *PERCENT]))

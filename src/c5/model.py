@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from c5.ccc import Estimate, locate
 from c5.color import Float32s
-from c5.errors import ModelFileError, ParameterError, ProfileError
+from c5.errors import ModelFileError, ParameterError, ProfileError, ReadError
+from c5.graphs import Graph
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import LinearImage, shrink
+from c5.io.archives import parse_array, read_whole, unpack
 from c5.io.files import write_file
 from c5.io.raw import read_photograph
-from c5.model_file import UNPACKING_ERRORS, ModelFile, read_model
-
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+from c5.model_file import MOST_BYTES, ModelFile, read_model
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
 """A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
@@ -36,7 +35,7 @@ PROFILE_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a model has learnt about a camera from a roll of its images. It holds no picture."""
+    """What a model has learned about a camera from a roll of its images. It holds no picture."""
 
     model: str
     """The identity of the model that made it, the only one that can use it."""
@@ -44,6 +43,14 @@ class Profile:
     """Profile models: pooled features at each level, float16. Separate models: the roll's histograms, float32."""
     n_images: int
     camera: str | None = None
+
+    def __post_init__(self) -> None:
+        if not all(level.dtype in (np.float16, np.float32) and np.isfinite(level).all() for level in self.features):
+            raise ParameterError("the features of a profile must be finite floating-point numbers")
+        if type(self.n_images) is not int or not 0 <= self.n_images < 1 << 31:
+            raise ParameterError(f"a profile is of a number of images, not of {str(self.n_images)[:40]}")
+        if not isinstance(self.model, str) or not isinstance(self.camera, str | None):
+            raise ParameterError("the names of a profile's model and camera must be text")
 
     def save(self, path: str | Path) -> Path:
         """Write the profile, whole or not at all; it takes tens of kilobytes."""
@@ -62,21 +69,22 @@ class Profile:
     @classmethod
     def load(cls, path: str | Path) -> Profile:
         path = Path(path)
+        damaged = ProfileError(f"{path}: damaged or not a camera profile; make it again with Model.calibrate")
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-                description = json.loads(str(file["profile"]))
-                if description["format"] != PROFILE_FORMAT:
-                    raise ProfileError(f"{path}: not a camera profile")
-                if description["version"] > PROFILE_VERSION:
-                    raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
-                features = tuple(file[f"level_{level}"] for level in range(len(file.files) - 1))
-                return cls(description["model"], features, int(description["n_images"]), description["camera"])
+            parts = unpack(read_whole(path, MOST_BYTES), MOST_BYTES)
+            facts = json.loads(parse_array(parts["profile.npy"], "U").item())
+            if facts["format"] != PROFILE_FORMAT:
+                raise ProfileError(f"{path}: not a camera profile")
+            if facts["version"] > PROFILE_VERSION:
+                raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
+            levels = tuple(parse_array(parts[f"level_{level}.npy"]) for level in range(len(parts) - 1))
+            return cls(facts["model"], levels, facts["n_images"], facts["camera"])
         except FileNotFoundError:
             raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
-        except (*UNPACKING_ERRORS, TypeError, AttributeError) as error:
-            raise ProfileError(
-                f"{path}: damaged or not a camera profile; make it again with Model.calibrate"
-            ) from error
+        except OSError as error:
+            raise ProfileError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        except (ReadError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise damaged from error
 
 
 class Model:
@@ -125,11 +133,18 @@ class Model:
         # that a saved profile is the same profile.
         pooled: list[Float32s] = [np.full(shape, -np.inf, np.float32) for shape in self._profile_shapes]
         for one in histograms:
-            for level, features_of_one in enumerate(self._roll.run(None, {"histograms": one.seen[None]})):
+            for level, features_of_one in enumerate(
+                self._roll.run({"histograms": one.seen[None]}, self._profile_shapes)
+            ):
                 np.maximum(pooled[level], features_of_one, out=pooled[level])
         if not len(histograms):
             pooled = [np.zeros_like(level) for level in pooled]
-        return Profile(self.identity, tuple(level.astype(np.float16) for level in pooled), len(histograms), camera)
+        with np.errstate(over="ignore"):
+            rounded = tuple(level.astype(np.float16) for level in pooled)
+        try:
+            return Profile(self.identity, rounded, len(histograms), camera)
+        except ParameterError as error:
+            raise ModelFileError(f"the model {self.name} cannot be used: {error}") from None
 
     def pool(self, profiles: Sequence[Profile]) -> Profile:
         """The profile of several rolls together: the same as if their images had been one roll."""
@@ -154,16 +169,19 @@ class Model:
 
     def estimate(self, image: ImageLike, profile: Profile | None = None) -> Estimate:
         """The light of one image, with the profile of its camera, or from the image alone."""
-        return self.estimate_histogram(histogram(_open(image), self.grid), profile)
-
-    def estimate_many(self, images: Iterable[ImageLike], profile: Profile | None = None) -> list[Estimate]:
-        """The light of each image, all from one camera."""
-        return [self.estimate(image, profile) for image in images]
+        opened = _open(image)
+        try:
+            return self.estimate_histogram(histogram(opened, self.grid), profile)
+        except ModelFileError as error:
+            raise ModelFileError(f"{opened.where}{error}") from error
 
     def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""
-        emitted = self.emit(histograms, profile)
-        return locate(histograms, *emitted)
+        with np.errstate(all="ignore"):
+            found = locate(histograms, *self.emit(histograms, profile))
+        if not math.isfinite(found.uncertainty or 0):
+            raise ModelFileError(f"the model {self.name} gives numbers that are too large; get it again or use another")
+        return found
 
     def emit(
         self, histograms: Histograms, profile: Profile | None = None
@@ -179,11 +197,13 @@ class Model:
             # Slots that are left over repeat the roll; without a roll, the image itself.
             roll = profile.features[0] if profile.features else query
             slots = np.arange(self.file.n_images - 1) % len(roll)
-            inputs = {"query": query, "roll": roll[slots][None]}
+            inputs = {"query": query, "roll": roll[slots][None].astype(np.float32, copy=False)}
         else:
             inputs = {"query": query}
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
-        filters, bias, *gain = self._query.run(None, inputs)
+        n = self.grid.bins
+        maps = [(1, self.grid.channels, n, n), (1, n, n)]
+        filters, bias, *gain = self._query.run(inputs, maps, [*maps, maps[1]])
         return filters[0], bias[0], gain[0][0] if gain else None
 
     def _check_count(self, count: int) -> None:
@@ -209,53 +229,33 @@ class Model:
             )
         if self.file.kind == "separate":
             maps = (self.grid.channels, self.grid.bins, self.grid.bins)
-            fits = all(level.shape[1:] == maps for level in profile.features) and len(profile.features) <= 1
+            fits = [level.shape for level in profile.features] == [(profile.n_images, *maps)] * bool(profile.n_images)
         else:
             fits = [level.shape for level in profile.features] == self._profile_shapes
         if not fits:
             raise ProfileError("the profile is damaged; make it again with Model.calibrate")
 
     @cached_property
-    def _roll(self) -> InferenceSession:
-        return self._session("roll")
+    def _roll(self) -> Graph:
+        return self._graph("roll")
 
     @cached_property
-    def _query(self) -> InferenceSession:
-        return self._session("query")
+    def _query(self) -> Graph:
+        return self._graph("query")
 
     @cached_property
     def _profile_shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(output.shape) for output in self._roll.get_outputs()]
+        return self._roll.output_shapes
 
     @cached_property
     def _no_roll(self) -> Profile:
         return self.calibrate_histograms([])
 
-    def _session(self, graph: str) -> InferenceSession:
-        onnxruntime = _load_onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self.threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        try:
-            session = onnxruntime.InferenceSession(self.file.graphs[graph], options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions share no base class
-            raise ModelFileError(f"the model {self.name} cannot be run here: {str(error).splitlines()[0]}") from error
-        if session.get_inputs()[0].shape != [1, self.grid.channels, self.grid.bins, self.grid.bins]:
+    def _graph(self, name: str) -> Graph:
+        graph = Graph(self.file.graphs[name], f"the model {self.name}", self.threads)
+        if graph.input_shape != [1, self.grid.channels, self.grid.bins, self.grid.bins]:
             raise ModelFileError(f"the model {self.name} is damaged: its graphs are not for its grid")
-        return session
-
-
-def _load_onnxruntime() -> Any:
-    """onnxruntime, without its telemetry: it reads this variable when it is first imported."""
-    asked = os.environ.get("ORT_DISABLE_TELEMETRY")
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    try:
-        import onnxruntime
-    finally:
-        if asked is None:
-            del os.environ["ORT_DISABLE_TELEMETRY"]
-    return onnxruntime
+        return graph
 
 
 def _open(image: ImageLike) -> LinearImage:

@@ -5,40 +5,24 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import lzma
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from c5.errors import ModelFileError, ParameterError
+from c5.errors import ModelFileError, ParameterError, ReadError
 from c5.histograms import Grid
+from c5.io.archives import read_whole, unpack
 from c5.io.files import write_file
 
 FORMAT = "c5-model"
 VERSION = 4
 """Version 2 added `powers` to the grid, version 3 `strips`, version 4 `pixels`."""
-MAX_BYTES = 64 * 2**20
-"""No part of a model file unpacks to more than this."""
-
-UNPACKING_ERRORS = (
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    ValueError,
-    lzma.LZMAError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What the standard library and NumPy were seen to raise on damaged archives."""
+MOST_BYTES = 64 * 2**20
+"""No model file is larger, packed or unpacked."""
+MOST_DESCRIPTION = 4 * 2**20
 
 GRAPHS = {"profile": ("roll", "query"), "separate": ("query",)}
 """The graphs each kind of model has."""
@@ -65,6 +49,8 @@ class ModelFile:
     def __post_init__(self) -> None:
         if self.kind not in GRAPHS or set(self.graphs) != set(GRAPHS[self.kind]):
             raise ParameterError(f"a model of kind {self.kind!r} cannot have the graphs {sorted(self.graphs)}")
+        if type(self.n_images) is not int or not 2 <= self.n_images <= 64:
+            raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {str(self.n_images)[:40]}")
 
     @cached_property  # every estimate asks for it, and it reads every byte of the graphs
     def identity(self) -> str:
@@ -105,18 +91,21 @@ def read_model(path: str | Path) -> ModelFile:
     """Read a model file and check every byte of it."""
     path = Path(path)
     try:
-        data = path.read_bytes()
+        data = read_whole(path, MOST_BYTES)
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file; check the path") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
+    except ReadError as error:
+        raise ModelFileError(f"{path}: {error}") from None
     if not data.startswith(b"PK"):
         raise ModelFileError(f"{path}: not a C5 model file; published .pth weights must be converted first")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            parts = {info.filename: _unpack(archive, info) for info in archive.infolist()}
+        parts = unpack(data, MOST_BYTES)
+        if len(parts["model.json"]) > MOST_DESCRIPTION:
+            raise ValueError("its description is too long")
         description = json.loads(parts["model.json"])
-    except UNPACKING_ERRORS as error:
+    except (ReadError, KeyError, RecursionError, ValueError) as error:
         raise ModelFileError(f"{path}: damaged, cut short, or not a C5 model file ({error}); get it again") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ModelFileError(f"{path}: a zip file, but not a C5 model file")
@@ -136,7 +125,7 @@ def read_model(path: str | Path) -> ModelFile:
             name=str(description["name"]),
             kind=description["kind"],
             grid=Grid.from_json(description["grid"]),
-            n_images=int(description["n_images"]),
+            n_images=description["n_images"],
             graphs=graphs,
             training=description["training"],
             errors=description["errors"],
@@ -144,9 +133,3 @@ def read_model(path: str | Path) -> ModelFile:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error
-
-
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    if info.file_size > MAX_BYTES:
-        raise ValueError(f"{info.filename} would unpack to {info.file_size} bytes")
-    return archive.read(info)

@@ -20,7 +20,7 @@ MOST_JOBS = 4
 def in_parallel(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
 ) -> Generator[tuple[Item, Result], None, None]:
-    """Each item with its result, a few of them computed ahead, on one thread a core up to `MOST_JOBS`."""
+    """Each item with its result, a few of them computed ahead, on one thread per core up to `MOST_JOBS`."""
     jobs = jobs or min(MOST_JOBS, os.cpu_count() or 1)
     yield from _in_order(ThreadPoolExecutor(jobs), jobs, function, items)
 

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
+import c5
 from c5.errors import C5Error, PluginError
 
 Result = TypeVar("Result")
 
 ESTIMATORS, DATASETS, OUTPUTS, NETWORKS = "c5.estimators", "c5.datasets", "c5.outputs", "c5.networks"
 """The entry point groups in which plugins are looked for."""
+
+OWN_FOLDERS = tuple(os.path.dirname(str(module.__file__)) + os.sep for module in (c5, importlib))
+"""Code here is not that of a plugin."""
 
 
 class PluginWarning(UserWarning):
@@ -99,9 +103,17 @@ def guard(what: str) -> Iterator[None]:
     except C5Error:
         raise
     except Exception as error:  # somebody else's code may raise anything
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
-        raise PluginError(f"{what} failed: {type(error).__name__}: {error} ({place})") from error
+        raise PluginError(f"{what} failed: {type(error).__name__}: {error}{_place(error)}") from error
+
+
+def _place(error: Exception) -> str:
+    """The file and line of the plugin that an error comes from; empty where nothing of the plugin has run."""
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = [frame for frame in frames if not frame.filename.startswith(("<frozen", *OWN_FOLDERS))]
+    if not foreign:
+        return ""
+    last = [frame for frame in foreign if frame.filename == foreign[0].filename][-1]
+    return f" ({os.path.basename(last.filename)}, line {last.lineno})"
 
 
 def _warn(message: str) -> None:

@@ -35,7 +35,7 @@ def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator
 def select_rolls(
     selection: Selection, cameras: Names, vivid: Float64s, queries: Ints, count: int, rng: np.random.Generator
 ) -> Ints:
-    """(queries, count) rolls for queries among images; which images exist is told by `cameras`, an image each."""
+    """(queries, count) rolls for queries among images; `cameras` has the camera of every image."""
     if selection is Selection.RECENT:
         raise ParameterError("photographs of datasets tell no time: rolls cannot be chosen by it")
     if selection is Selection.RANDOM:

@@ -41,6 +41,28 @@ PATIENCE = 1000
 
 THUMBNAIL_PIXELS = 1500
 
+NEIGHBOURS = 15
+"""K. The paper does not give its own."""
+
+SPREAD = (0.7, 1.0)
+"""lambda_r and lambda_g: how far a light may move along the curve and off it, in standard deviations of the
+neighbours."""
+
+SMALLEST_CROP = 0.5
+"""The sides of a random crop are at least this part of the image."""
+
+CLUSTERS = 10
+"""Of the lights of a camera, in clustering."""
+
+BEYOND = 0.2
+"""How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
+
+JITTER_MIRED = 15.0
+"""Standard deviation of the light's temperature about the source's on a camera of the matrices."""
+
+IMAGES_PER_CAMERA = 20
+"""Made for one virtual camera or one of `CATALOGUE` before the next is drawn: a roll needs several."""
+
 
 class Augmentation(Enum):
     """How new images are made of photographs."""
@@ -57,41 +79,6 @@ class Augmentation(Enum):
     """Into any camera that there are matrices of."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The numbers behind the methods."""
-
-    neighbours: int = 15
-    """K. The paper does not tell its own."""
-    spread_r: float = 0.7
-    """lambda_r: how far a light may move along the curve, in standard deviations of the neighbours."""
-    spread_g: float = 1.0
-    """lambda_g: how far it may move off the curve."""
-    via_xyz: bool = True
-    """False leaves the source camera's colors as they are and changes the light alone: the paper's ablation."""
-    smallest_crop: float = 0.5
-    """The sides of a random crop are at least this part of the image; 1 for no crops."""
-    clusters: int = 10
-    """Of the lights of a camera, in clustering."""
-    beyond: float = 0.2
-    """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
-    jitter_mired: float = 15.0
-    """Standard deviation of the light's temperature about the source's on a camera of the matrices."""
-    images_per_camera: int = 20
-    """Made for one virtual camera or one of `CATALOGUE` before the next is drawn: a roll needs several."""
-
-    def __post_init__(self) -> None:
-        if min(self.neighbours, self.clusters, self.images_per_camera) < 1:
-            raise ParameterError("neighbours, clusters and images_per_camera must be 1 or more")
-        if min(self.spread_r, self.spread_g, self.beyond, self.jitter_mired) < 0:
-            raise ParameterError("spread_r, spread_g, beyond and jitter_mired must be 0 or more")
-        if not 0 < self.smallest_crop <= 1:
-            raise ParameterError(f"smallest_crop must lie above 0 and be at most 1, not {self.smallest_crop:g}")
-
-
-DEFAULTS = Settings()
-
-
 def augment(
     samples: Sequence[Sample],
     method: Augmentation,
@@ -101,38 +88,31 @@ def augment(
     targets: Sequence[Sample] | None = None,
     matrices: Mapping[str, CameraMatrices] | None = None,
     exclude: frozenset[str] = frozenset(),
-    settings: Settings = DEFAULTS,
+    via_xyz: bool = True,
     dataset: str = "augmented",
 ) -> Iterator[Sample]:
-    """Made images, as many as asked for: `draw`, less those that a look at their pixels rejects."""
+    """Made images, as many as asked for.
+
+    `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
+    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing. Without `via_xyz`
+    the source camera's colors stay as they are and the light alone changes: the paper's ablation.
+    """
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
-    drawn = draw(samples, method, rng, targets=targets, matrices=matrices, exclude=exclude, settings=settings)
+    material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude)
+    drawn = draw(material, method, rng, via_xyz=via_xyz)
     for number, sample in enumerate(islice(_reject_images(drawn), count)):
         yield replace(sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
 
 
 def draw(
-    samples: Sequence[Sample],
-    method: Augmentation,
-    rng: np.random.Generator,
-    *,
-    targets: Sequence[Sample] | None = None,
-    matrices: Mapping[str, CameraMatrices] | None = None,
-    exclude: frozenset[str] = frozenset(),
-    settings: Settings = DEFAULTS,
+    material: Material, method: Augmentation, rng: np.random.Generator, *, via_xyz: bool = True
 ) -> Iterator[Sample]:
-    """Made samples without end; no pixel is read.
-
-    `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
-    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing. Proposals whose
-    light cannot be are rejected; the others get a random crop.
-    """
-    material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude, settings)
+    """Made samples without end; no pixel is read. Proposals whose light cannot be are rejected."""
     rejected = 0
     for number, made in enumerate(PROPOSERS[method](material, rng)):
         source = made.source
-        crop = Crop.random(rng, settings.smallest_crop)
+        crop = Crop.random(rng, SMALLEST_CROP)
         if not (made.light > 0).all() or made.distance_deg > FARTHEST_DEG:
             rejected += 1
             if rejected >= PATIENCE:
@@ -140,7 +120,7 @@ def draw(
             continue
         rejected = 0
         illuminant = as_illuminant(made.light)
-        matrix, ccm = (made.matrix, made.ccm) if settings.via_xyz else (np.eye(3), source.ccm)
+        matrix, ccm = (made.matrix, made.ccm) if via_xyz else (np.eye(3), source.ccm)
         yield Sample(
             MappedImage(source.pixels, matrix, source.illuminant, illuminant, crop),
             illuminant,
@@ -210,7 +190,6 @@ class Material:
     sources: list[Sample]
     targets: list[Sample]
     matrices: Mapping[str, CameraMatrices]
-    settings: Settings
     temperatures: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -219,8 +198,7 @@ class Material:
         sources: Sequence[Sample],
         targets: Sequence[Sample],
         matrices: Mapping[str, CameraMatrices],
-        exclude: frozenset[str],
-        settings: Settings,
+        exclude: frozenset[str] = frozenset(),
     ) -> Material:
         """Everything but what comes from an excluded camera, or has its very matrices: makers sell a sensor twice."""
         barred = {full_name(camera) for camera in exclude}
@@ -233,7 +211,7 @@ class Material:
 
         hidden = {_content(each) for name, each in matrices.items() if full_name(name) in barred}
         known = {name: each for name, each in matrices.items() if _content(each) not in hidden}
-        return cls(allowed(sources), allowed(targets), known, settings)
+        return cls(allowed(sources), allowed(targets), known)
 
     def is_calibrated(self, sample: Sample) -> bool:
         return match_name(sample.camera, self.matrices) is not None
@@ -249,7 +227,7 @@ class Material:
         unknown = [sample for sample in samples if sample.name not in self.temperatures]
         for group in split_by_camera(unknown):
             found = self.find_calibration(group[0]).temperature(np.stack([sample.illuminant for sample in group]))
-            self.temperatures.update(zip((s.name for s in group), map(float, found.kelvin), strict=True))
+            self.temperatures.update(zip((s.name for s in group), found.tolist(), strict=True))
         return np.array([self.temperatures[sample.name] for sample in samples])
 
     @cached_property
@@ -294,7 +272,6 @@ class Groups:
 
 def _propose_paper(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
     """Scene sampling, raw-to-raw mapping and illuminant sampling of the paper's appendix."""
-    settings = material.settings
     cameras = material.fit_lights(material.measure_temperatures)
     temperatures = material.measure_temperatures(material.sources)
     features = describe(material.sources, temperatures)
@@ -303,8 +280,8 @@ def _propose_paper(material: Material, rng: np.random.Generator) -> Iterator[Pro
     while True:
         index = groups.draw(rng)
         source, target = material.sources[index], cameras[rng.integers(len(cameras))]
-        near = target.find_near(features[index], settings.neighbours)
-        light = target.sample_light(near, rng.standard_normal(2) * (settings.spread_r, settings.spread_g))
+        near = target.find_near(features[index], NEIGHBOURS)
+        light = target.sample_light(near, rng.standard_normal(2) * SPREAD)
         ccm = target.mix_ccms(near)
         matrix = _map_balanced(material.find_ccm(source), ccm)
         used = join(target.cameras, source.cameras), join(target.sources, source.sources)
@@ -328,7 +305,7 @@ def _propose_clustering(material: Material, rng: np.random.Generator) -> Iterato
     clusters, names = {}, {}
     for camera, group in labels.items():
         lights = chromaticity(np.stack([sample.illuminant for sample in group]))
-        clusters[camera] = cluster(lights, material.settings.clusters, rng)
+        clusters[camera] = cluster(lights, CLUSTERS, rng)
         names[camera] = frozenset[str]().union(*(sample.sources for sample in group))
     join = _joiner()
     while True:
@@ -359,7 +336,6 @@ def _propose_virtual(material: Material, rng: np.random.Generator) -> Iterator[P
     Sensors whose sensitivities are a mixture have balanced RGB that is the same mixture: the inverses of the ccms mix.
     The two lights are drawn at the same place with the same shifts, and mix in log-chroma, where they stay positive.
     """
-    settings = material.settings
     if all(map(material.is_calibrated, (*material.sources, *material.targets))):
         positions, step = material.measure_temperatures, GROUP_KELVIN
     else:
@@ -372,13 +348,13 @@ def _propose_virtual(material: Material, rng: np.random.Generator) -> Iterator[P
     groups = Groups(places, step)
     join = _joiner()
     for number in count_up():
-        if number % settings.images_per_camera == 0:
+        if number % IMAGES_PER_CAMERA == 0:
             pair = [cameras[i] for i in rng.choice(len(cameras), 2, replace=False)]
-            t = round(rng.uniform(-settings.beyond, 1 + settings.beyond), 2)
+            t = round(rng.uniform(-BEYOND, 1 + BEYOND), 2)
         index = groups.draw(rng)
         source = material.sources[index]
-        shift = rng.standard_normal(2) * (settings.spread_r, settings.spread_g)
-        near = [camera.find_near(features[index], settings.neighbours) for camera in pair]
+        shift = rng.standard_normal(2) * SPREAD
+        near = [camera.find_near(features[index], NEIGHBOURS) for camera in pair]
         lights = np.stack([camera.sample_light(n, shift) for camera, n in zip(pair, near, strict=True)])
         inverse = [np.linalg.inv(camera.mix_ccms(n)) for camera, n in zip(pair, near, strict=True)]
         mixed = (1 - t) * inverse[0] + t * inverse[1]
@@ -407,10 +383,10 @@ def rank_lights(samples: Sequence[Sample]) -> Float64s:
 def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
     """Cameras known by their matrices alone: lights along their own curves, and off them as far as real ones are.
 
-    How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `neighbours` of
+    How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `NEIGHBOURS` of
     about the same temperature.
     """
-    settings, names = material.settings, list(material.matrices)
+    names = list(material.matrices)
     if not names:
         raise ParameterError("no matrices of cameras to draw from; give matrices=read_matrices(FILE)")
     temperatures = material.measure_temperatures(material.sources)
@@ -428,15 +404,15 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
         return material.find_calibration(material.sources[index]).ccm(temperatures[index])
 
     for number in count_up():
-        if number % settings.images_per_camera == 0:
+        if number % IMAGES_PER_CAMERA == 0:
             matrices = material.matrices[names[rng.integers(len(names))]]
         index = groups.draw(rng)
         source = material.sources[index]
-        kelvin = 1e6 / (1e6 / temperatures[index] + settings.jitter_mired * rng.standard_normal())
+        kelvin = 1e6 / (1e6 / temperatures[index] + JITTER_MIRED * rng.standard_normal())
         kelvin = float(np.clip(kelvin, COOLEST, HOTTEST))
-        start = int(np.searchsorted(ordered, kelvin)) - settings.neighbours // 2
-        start = max(0, min(start, len(ordered) - settings.neighbours))
-        donor_index = int(rng.choice(near_in_temperature[start : start + settings.neighbours]))
+        start = int(np.searchsorted(ordered, kelvin)) - NEIGHBOURS // 2
+        start = max(0, min(start, len(ordered) - NEIGHBOURS))
+        donor_index = int(rng.choice(near_in_temperature[start : start + NEIGHBOURS]))
         donor = material.sources[donor_index]
         on_curve = matrices.illuminant(kelvin)
         light = uv_to_rgb(rgb_to_uv(on_curve) + find_offset(donor_index))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command. This module and what it imports must not load NumPy: its BLAS counts threads as it loads."""
     from c5.cli.environment import prepare_environment
 
     prepare_environment()
-    from c5.cli.app import run
+    try:
+        from c5.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while the command is still loading
+        sys.exit(130)

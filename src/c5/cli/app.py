@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from importlib.metadata import version
@@ -42,10 +43,27 @@ PANELS: dict[str, dict[str, Any]] = {
 
 
 class Command(TyperCommand):
-    """A command whose help says nothing of the type of a flag: it takes no value."""
+    """A command that takes `--no-FLAG` for each flag, says what is wrong with a value in plain words, and whose help
+    says nothing of the type of a flag."""
 
     def get_params(self, ctx: Any) -> Any:
         return _without_types_of_flags(super().get_params(ctx))
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for flag in self.get_params(ctx):
+            if getattr(flag, "is_flag", False) and not flag.is_eager:
+                opposite = [f"--no-{name.removeprefix('--')}" for name in flag.opts if name.startswith("--")]
+                parser.add_option(obj=flag, opts=opposite, dest=flag.name, action="store_const", const=False)
+        return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            plain = (error.message or "").removeprefix("Value error, ")
+            error.message = re.sub(r"^Input should be ([^,]*).*", r"must be \1", plain)
+            raise
 
 
 class Group(TyperGroup):
@@ -83,7 +101,8 @@ def _options(
     """White balance for cameras that nobody calibrated.
 
     `c5 --install-completion` makes the Tab key complete commands and options. Defaults for options can be kept in
-    c5.toml, in the user's config folder or where C5_CONFIG says: a table for each command.
+    c5.toml, in the user's config folder or where C5_CONFIG says: a table for each command. `--no-FLAG` switches a flag
+    off that the file switches on.
     """
 
 
@@ -113,8 +132,9 @@ app = _assemble()
 def run() -> None:
     """What a user can mend is one line on standard error, and exit code 1."""
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
+    asks_for_help = len(sys.argv) < 2 or not {"-h", "--help", "--version"}.isdisjoint(sys.argv)
     try:
-        app(default_map=read_defaults(typer.main.get_command(app)))
+        app(default_map={} if asks_for_help else read_defaults(typer.main.get_command(app)))
     except C5Error as error:
         complain(error)
         sys.exit(1)

@@ -42,7 +42,7 @@ def augment(
     """
     import numpy as np
 
-    from c5.augmentation import Augmentation, Settings
+    from c5.augmentation import Augmentation
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
     from c5.colorimetry.matrices import read_matrices
@@ -73,7 +73,7 @@ def augment(
         targets=targets,
         matrices=known,
         exclude=frozenset(exclude or ()),
-        settings=Settings(via_xyz=not without_xyz),
+        via_xyz=not without_xyz,
         dataset=out.stem,
     )
     images = chain([next(images)], images)  # what is missing is found out before a file is begun

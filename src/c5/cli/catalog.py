@@ -58,7 +58,7 @@ def add(
     counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
     console.print(", ".join(f"{count} {name}" for name, count in counts.items()))
     if nameless:
-        console.print(f"note: {nameless} do not tell their camera: name it with --camera to use them")
+        console.print(f"note: {nameless} do not name their camera: give it with --camera to use them")
     for folder, count in sorted(added.absent.items()):
         complain(f"{folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget")
     for failure in added.failed[:SHOWN]:
@@ -91,7 +91,7 @@ def status(
     table = []
     for row in rows:
         days = ("-" if time is None else f"{time:%Y-%m-%d}" for time in (row.oldest, row.newest))
-        table.append([row.camera or "(not told)", str(row.images), str(row.failed or "-"), *days])
+        table.append([row.camera or "(unknown)", str(row.images), str(row.failed or "-"), *days])
     print_table(["camera", "images", "failed", "oldest", "newest"], table)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeVar
@@ -22,14 +24,14 @@ console = Console(soft_wrap=True, highlight=False, markup=False)
 Item = TypeVar("Item")
 
 FLAGS = {
-    "resume=True": "--resume",
+    "plan=None": "--resume",
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
     "write to another folder": "write to another folder: --out DIR",
     "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",
-    "prepare it for this recipe too": "prepare it again with c5 data prepare --for RECIPE",
+    "prepare it for the recipe": "prepare it again with c5 data prepare --for",
     "more problems)": "more problems: see c5 data check)",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""
@@ -50,13 +52,42 @@ def progress_bar(*, transient: bool = True) -> Progress:
     return Progress(*columns, console=errors, transient=transient, disable=not errors.is_terminal)
 
 
+class Log:
+    """Progress for a file: a line now and then, with the time taken and the time left. On a terminal there is a bar."""
+
+    SOONEST, LATEST = 5, 60  # seconds after the last line: with another tenth, and in any case
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total = what, total
+        self.started = self.last = time.monotonic()
+        self.first = self.shown = -1
+
+    def advance(self, done: int, text: str = "") -> None:
+        now, tenth = time.monotonic(), 10 * done // max(self.total, 1)
+        self.first = done - 1 if self.first < 0 else self.first
+        due = self.LATEST if tenth == self.shown else self.SOONEST
+        if errors.is_terminal or now - self.last < due:
+            return
+        self.last, self.shown = now, tenth
+        taken = now - self.started
+        left = taken * (self.total - done) / (done - self.first)
+        errors.print(f"{self.what}: {done} of {self.total}{text}, {_clock(taken)} taken, {_clock(left)} left")
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
 def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
-    """The items, with a bar where there are more than a few."""
-    if len(items) < 5:
+    """The items, with a bar where there are more than a few, or a line now and then where the bar would not show."""
+    if len(items) < 5 and errors.is_terminal:
         yield from items
         return
+    log = Log(what, len(items))
     with progress_bar() as progress:
-        yield from progress.track(items, description=what)
+        for done, item in enumerate(progress.track(items, description=what), 1):
+            yield item
+            log.advance(done)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -29,7 +29,7 @@ def check(
     The exit code is 1 if something is.
     """
     from c5.datasets import examine, find_layout
-    from c5.datasets.inspection import find_duplicates, group_samples, inspect_images, make_notes
+    from c5.datasets.inspection import find_duplicates, find_odd_levels, group_samples, inspect_images, make_notes
 
     kind = find_layout(data, layout)
     found = examine(data, kind.NAME)
@@ -42,11 +42,14 @@ def check(
         _print_table(groups)
     for note in make_notes(groups):
         console.print(f"note: {note}")
+    doubts = find_odd_levels(groups)
+    for doubt in doubts:
+        complain(f"warning: {doubt}")
     if problems:
         _print_problems(problems)
         raise typer.Exit(1)
     unread = " The images themselves were not read." if quick else ""
-    console.print(f"No problems.{unread}")
+    console.print(f"No problems{', but read the warnings' if doubts else ''}.{unread}")
 
 
 @app.command()
@@ -108,6 +111,7 @@ def prepare(
 def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[Problem]]:
     """What datasets hold, and what is wrong with them; the end where they hold nothing."""
     from c5.datasets import examine
+    from c5.datasets.inspection import warn_of_levels
 
     found = [examine(path, layout) for path in data]
     problems = [problem for dataset in found for problem in dataset.problems]
@@ -115,6 +119,7 @@ def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[P
     if not samples:
         _print_problems(problems)
         raise typer.Exit(1)
+    warn_of_levels(samples)
     return samples, problems
 
 

@@ -13,7 +13,7 @@ _limited: list[str] = []
 
 
 def prepare_environment() -> None:
-    """One thread for each worker, as there is a worker a core already; no telemetry. What the user has set stays."""
+    """One thread per worker, since every core has a worker already; no telemetry. What the user has set stays."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     if THREADS[0] not in os.environ:  # every BLAS obeys it too, so whoever has set it has decided
         for name in THREADS:

@@ -10,20 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from c5.cli import options
 from c5.cli.console import complain, print_table, show_progress
-from c5.cli.options import (
-    AsJson,
-    AssumeSrgb,
-    Black,
-    MethodName,
-    ModelName,
-    Photographs,
-    ProfileFile,
-    RollFolder,
-    Threads,
-    White,
-    read_roll,
-)
 from c5.errors import C5Error, ParameterError
 
 if TYPE_CHECKING:
@@ -36,29 +24,32 @@ HEADINGS = ("file", "illuminant r g b", "gains r g b", "uncertainty")
 
 
 def estimate(
-    files: Photographs,
-    roll: RollFolder = None,
-    profile: ProfileFile = None,
-    model: ModelName = None,
-    method: MethodName = None,
-    assume_srgb: AssumeSrgb = False,
-    black: Black = 0,
-    white: White = None,
-    as_json: AsJson = False,
-    threads: Threads = 1,
+    files: options.Photographs,
+    roll: options.RollFolder = None,
+    profile: options.ProfileFile = None,
+    model: options.ModelName = None,
+    method: options.MethodName = None,
+    assume_srgb: options.AssumeSrgb = False,
+    black: options.Black = 0,
+    white: options.White = None,
+    as_json: options.AsJson = False,
+    threads: options.Threads = 1,
 ) -> None:
     """Print the light of images and the gains that make it white.
 
     With --roll or --profile the model knows the camera; without, it works from each image alone.
     """
     from c5.estimators import is_model
+    from c5.model import load_model
     from c5.photos.photo import Reading
 
     reading = Reading(black, white, assume_srgb)
     if method is not None and model is not None:
         raise ParameterError("--method and --model say the same twice: give one of them")
+    estimator: Callable[[LinearImage], Estimate]
     if method is None or is_model(method):
-        estimator = _use_model(model or method, roll, profile, reading, threads)
+        loaded = load_model(model or method, threads=threads)
+        estimator = partial(loaded.estimate, profile=options.find_roll(roll, profile, loaded, reading).profile)
     else:
         estimator = _use_method(method, roll, profile, reading)
     failures, rows = [], []
@@ -79,22 +70,6 @@ def estimate(
         complain(failure)
     if failures:
         raise typer.Exit(1)
-
-
-def _use_model(
-    name: str | None, roll: Path | None, profile: Path | None, reading: Reading, threads: int
-) -> Callable[[LinearImage], Estimate]:
-    from c5.model import Profile, load_model
-
-    if roll is not None and profile is not None:
-        raise ParameterError("--roll and --profile say the same twice: give one of them")
-    model = load_model(name, threads=threads)
-    known = None if profile is None else Profile.load(profile)
-    if known is not None:
-        model.check_profile(known)
-    if roll is not None:
-        known = read_roll(roll, model, reading).profile
-    return partial(model.estimate, profile=known)
 
 
 def _use_method(

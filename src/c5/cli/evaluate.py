@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from c5.choices import Format, Selection
-from c5.cli.console import console, errors, show_progress, start_torch
-from c5.cli.options import AugmentationName, Bfloat16, Datasets, Epochs, MatricesFile, Plots
+from c5.cli.console import complain, console, errors, show_progress, start_torch
+from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots
 from c5.errors import ParameterError
 
 if TYPE_CHECKING:
+    from c5.datasets import Sample
     from c5.evaluation.methods import Method
     from c5.evaluation.protocols import Protocol
     from c5.evaluation.run import Done
 
 
 def evaluate(
-    data: Datasets,
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it goes on there.")],
-    protocol: Annotated[str, typer.Option(help="Who is trained on and who is tested.")],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="Who is trained on and who is tested: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
+            "camera-specific, ten-fold, camera-invariance, random-split or split."
+        ),
+    ],
     method: Annotated[
         list[str],
         typer.Option(
-            help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file, "
-            "ffcc, c5, c5:CONFIGURATION, c5:FILE.toml or c5:ablations."
+            help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file "
+            "or the name of a bundled model, ffcc, c5, c5:CONFIGURATION, c5:FILE.toml or c5:ablations."
         ),
     ],
     m: Annotated[list[int] | None, typer.Option("--m", help="Images given, the query included; default 9.")] = None,
@@ -49,6 +58,9 @@ def evaluate(
         typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
     ] = None,
     plots: Plots = None,
+    estimates: Annotated[
+        Path | None, typer.Option(help="A CSV file for every estimate, error and uncertainty, draw by draw.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
 ) -> None:
     """Compare methods on labelled data.
@@ -56,6 +68,7 @@ def evaluate(
     Stopped at any moment, the same command goes on where it was.
     """
     from c5.datasets import read_samples
+    from c5.datasets.inspection import warn_of_levels
     from c5.evaluation.methods import Rolls, Trained
     from c5.evaluation.plots import write_plots
     from c5.evaluation.plugin import find_methods
@@ -94,6 +107,11 @@ def evaluate(
             if name not in known:
                 raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
         samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+    refused = _refuse_trained(methods, chosen, samples, fold)
+    methods = [found for found in methods if found not in refused]
+    if not methods:
+        raise typer.Exit(1)
+    warn_of_levels(samples)
     typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
         results = run(
@@ -102,10 +120,12 @@ def evaluate(
             methods,
             out,
             report=_report,
-            track=_track,
+            track=show_progress,
             command=typed,
             jobs=jobs,
             only=fold or (),
+            say=lambda line: errors.print(f"note: {line}"),
+            estimates=estimates,
         )
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here")
@@ -119,21 +139,41 @@ def evaluate(
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
     console.print(format_results(results, Format.MARKDOWN))
     written = [] if plots is None else write_plots(results, plots)
+    written += [] if estimates is None else [estimates]
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):
         errors.print(path)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _refuse_trained(
+    methods: list[Method], protocol: Protocol, samples: list[Sample], only: list[str] | None
+) -> list[Method]:
+    """The models that were trained on cameras that are tested here. Each is named, with all of those cameras."""
+    from c5.datasets.facts import all_names
+    from c5.evaluation.methods import Trained
+    from c5.evaluation.protocols import make_folds
+
+    models = [found for found in methods if isinstance(found, Trained)]
+    folds = [fold for fold in make_folds(protocol, samples) if not only or fold.name in only] if models else []
+    tested = {sample.camera for sample in samples if any(sample.name in fold.test for fold in folds)}
+    refused: list[Method] = []
+    for model in models:
+        trained_on = model.model.file.training.get("cameras", [])
+        seen = [camera for camera in sorted(tested) if not all_names(camera).isdisjoint(trained_on)]
+        if seen:
+            complain(
+                f"the model {model.name} is left out: it was trained on {', '.join(seen)}, so its errors there prove "
+                "nothing; test it on other cameras, or give c5:bundled, which each fold trains without them"
+            )
+            refused.append(model)
+    return refused
 
 
 def _report(done: Done) -> None:
     means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
     state = " (kept)" if done.kept else ""
     errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}")
-
-
-def _track(items: Sequence[Any], what: str) -> Iterable[Any]:
-    """A bar on a terminal; elsewhere a line, so that a log shows what is going on."""
-    if not errors.is_terminal and len(items) > 100:
-        errors.print(f"{what} ...")
-    return show_progress(items, what)
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.console import complain, show_progress
-from c5.errors import WriteError
+from c5.errors import ParameterError, WriteError
 
 if TYPE_CHECKING:
     from c5.model import Model
@@ -50,7 +50,7 @@ AugmentationName = Annotated[
     typer.Option("--augmentation", help="How images are made: paper, sampling, clustering, virtual or catalogue."),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at a time; default: one a core, up to 4.", min=1)]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at once; default: one per core, up to 4.", min=1)]
 Seed = Annotated[int, typer.Option("--seed", help="Another number gives another result.", min=0)]
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
@@ -61,13 +61,31 @@ OutFile = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
 Plots = Annotated[Path | None, typer.Option("--plots", help="A folder to draw plots into.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line, instead of a table.")]
 
 
 def check_free(path: Path, overwrite: bool) -> None:
     """Refuse to replace what exists, before the work begins."""
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
+
+
+def find_roll(
+    folder: Path | None, profile: Path | None, model: Model, reading: Reading, *, thumbnails: bool = False
+) -> Roll:
+    """What is known of the camera: from a folder of its photographs, from a profile, or nothing."""
+    from c5.model import Profile
+    from c5.photos.rolls import Origin, Roll
+
+    if folder is not None and profile is not None:
+        raise ParameterError("--roll and --profile say the same twice: give one of them")
+    if folder is not None:
+        return read_roll(folder, model, reading, thumbnails=thumbnails)
+    if profile is None:
+        return Roll()
+    known = Profile.load(profile)
+    model.check_profile(known)
+    return Roll(known.camera, Origin.PROFILE, known)
 
 
 def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:

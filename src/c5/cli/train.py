@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.progress import TaskID
 
 from c5.choices import Recipe
-from c5.cli.console import errors, progress_bar, start_torch
+from c5.cli.console import Log, errors, progress_bar, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Overwrite
 from c5.errors import ParameterError
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, prepared sets."),
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     overwrite: Overwrite = False,
@@ -44,7 +43,7 @@ def train(
     bfloat16: Bfloat16 = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
-    """Train a model, or go on with a run that was stopped.
+    """Train a model, or go on with a run that was stopped, with `--epochs` for longer than it was planned.
 
     Needs the train extra. Uses a GPU where there is one.
     """
@@ -54,10 +53,10 @@ def train(
     from c5.training.run import Plan
 
     if resume is not None:
-        chosen = (data, out, recipe, config, epochs, hold_out, augmentation, matrices, bfloat16, overwrite)
+        chosen = (data, out, recipe, config, hold_out, augmentation, matrices, bfloat16, overwrite)
         if any(chosen) or seed is not None:
-            raise ParameterError("--resume takes everything from the run: give nothing else but --tensorboard")
-        _run(resume, None, tensorboard)
+            raise ParameterError("--resume takes everything from the run: give only --epochs or --tensorboard too")
+        _run(resume, None, tensorboard, epochs=epochs)
         return
     if not data or out is None:
         raise ParameterError("give the data and --out RUN, or --resume RUN")
@@ -76,38 +75,49 @@ def train(
     _run(out, plan, tensorboard, overwrite)
 
 
-def _run(folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = False) -> None:
+def _run(
+    folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = False, epochs: int | None = None
+) -> None:
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
 
     with progress_bar(transient=False) as progress:
 
         def track(items: Sequence[Any], what: str) -> Iterable[Any]:
-            return progress.track(items, description=what)
+            log = Log(what, len(items))
+            for done, item in enumerate(progress.track(items, description=what), 1):
+                yield item
+                log.advance(done)
 
-        tasks: list[TaskID] = []
-        started = time.monotonic()
+        shown: list[tuple[TaskID, Log]] = []
 
         def report(planned: Plan, done: Done) -> None:
             total, epoch = planned.config.epochs, done.epoch
             text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
-            if not tasks:
-                tasks.append(progress.add_task("training", total=total))
-            progress.update(tasks[0], completed=epoch.number, description=f"training: {text}")
-            if not errors.is_terminal and 10 * epoch.number // total > shown[0]:
-                shown[0] = 10 * epoch.number // total
-                errors.print(f"epoch {epoch.number} of {total}, {time.monotonic() - started:.0f} s: {text}")
+            if not shown:
+                shown.append((progress.add_task("training", total=total), Log("training: epoch", total)))
+            progress.update(shown[0][0], completed=epoch.number, description=f"training: {text}")
+            shown[0][1].advance(epoch.number, f", {text}")
             if done.validation is not None:
                 errors.print(f"epoch {epoch.number}: {_describe(done.validation)}")
 
-        shown = [-1]  # tenths of the run that a log has a line for
         try:
             run_training(
-                folder, plan, overwrite=overwrite, tensorboard=tensorboard, report=report, track=track, say=errors.print
+                folder,
+                plan,
+                epochs=epochs,
+                overwrite=overwrite,
+                tensorboard=tensorboard,
+                report=report,
+                track=track,
+                say=errors.print,
             )
         except KeyboardInterrupt:
             progress.stop()
-            errors.print(f"stopped; go on with: c5 train --resume {folder}")
+            if overwrite and not shown and (folder / "checkpoint.pt").exists():
+                errors.print(f"stopped; the run in {folder} is as it was")
+            else:
+                errors.print(f"stopped; go on with: c5 train --resume {folder}")
             raise
     errors.print(f"model written: {folder / 'model.c5'}")
 

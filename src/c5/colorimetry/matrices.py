@@ -10,12 +10,11 @@ import csv
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Float64s, angular_error, as_illuminant, camera_to_srgb
+from c5.color import Float64s, as_illuminant, camera_to_srgb
 from c5.colorimetry.spectra import black_body, xyz
 from c5.errors import C5Error, DataError, ParameterError
 
@@ -25,14 +24,6 @@ COOLEST, HOTTEST = 2500.0, 7500.0
 STEP_KELVIN = 5.0
 
 COLUMNS = tuple(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
-
-
-class Temperature(NamedTuple):
-    """The black body whose light comes nearest to an illuminant, with the leading shape of what was asked."""
-
-    kelvin: Float64s
-    angle_deg: Float64s
-    """How far the illuminant is from it, and so from the curve of all black bodies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +75,16 @@ class CameraMatrices:
         white = xyz(np.stack([black_body(each) for each in temperatures.ravel()])).reshape(*temperatures.shape, 3)
         return as_illuminant(_see(self.matrix(temperatures), white))
 
-    def temperature(self, illuminant: ArrayLike) -> Temperature:
-        """The temperature from 2500 to 7500 K whose light comes nearest, by angle, to each illuminant (..., 3)."""
-        asked = as_illuminant(illuminant)
-        likeness = asked @ self._curve.T  # (..., temperatures), cosines
+    def temperature(self, illuminant: ArrayLike) -> Float64s:
+        """The temperature from 2500 to 7500 K of the black body whose light comes nearest to each illuminant (..., 3),
+        by angle."""
+        likeness = as_illuminant(illuminant) @ self._curve.T  # (..., temperatures), cosines
         best = np.clip(likeness.argmax(axis=-1), 1, len(self._curve) - 2)
         # The top of the parabola through the best step and its neighbours.
         low, mid, high = (np.take_along_axis(likeness, (best + i)[..., None], -1)[..., 0] for i in (-1, 0, 1))
         bend = np.minimum(low - 2 * mid + high, -1e-15)
         place = best + np.clip((low - high) / (2 * bend), -1, 1)
-        below = np.minimum(place.astype(int), len(self._curve) - 2)
-        part = (place - below)[..., None]
-        nearest = (1 - part) * self._curve[below] + part * self._curve[below + 1]
-        return Temperature(np.asarray(COOLEST + STEP_KELVIN * place), angular_error(asked, nearest))
+        return np.asarray(COOLEST + STEP_KELVIN * place)
 
     def ccm(self, kelvin: float) -> Float64s:
         """(3, 3) white-balanced camera RGB to linear sRGB, white to white, in light of a temperature."""
@@ -136,7 +124,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a table of camera matrices: {error}") from None
     if not found:
-        raise DataError(f"{path}: no camera in it; give a CSV file with a line a camera")
+        raise DataError(f"{path}: no camera in it; give a CSV file with one line per camera")
     return found
 
 

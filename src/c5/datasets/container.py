@@ -22,7 +22,7 @@ import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
 from c5.errors import C5Error, DataError, ReadError, WriteError
-from c5.io.files import NOT_OWN
+from c5.io.files import NOT_OWN, open_regular
 
 START = struct.Struct("<8sI")  # magic, version
 CHUNK = struct.Struct("<4sII")  # kind, bytes of the head, bytes of the payload; then both, and the CRC-32 of all of it
@@ -31,9 +31,13 @@ END = struct.Struct("<Q8s")  # where the index begins, magic
 RECORD, INDEX = b"shot", b"indx"
 
 MOST_INDEX_BYTES = 256 * 2**20
-"""An index never unpacks to more: a million images take less."""
+"""An index never unpacks to more: a million images take less. Nor to much more than the records that it repeats."""
 
-UNPACKING_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error, zlib.error)
+SMALL_INDEX_BYTES = 2**20
+
+UNPACKING_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error, zlib.error
+)  # fmt: skip
 """What JSON, struct and zlib raise on damaged bytes, and what looking things up in damaged JSON does."""
 
 
@@ -47,7 +51,7 @@ class Format(NamedTuple):
 
     def recognises(self, path: Path) -> bool:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return file.read(len(self.magic)) == self.magic
         except OSError:
             return False
@@ -64,7 +68,7 @@ class Container:
     @classmethod
     def open(cls, path: Path, form: Format) -> Container:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return cls(path, form, _read_index(path, file, form))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
@@ -73,6 +77,7 @@ class Container:
         """Its samples, from the index; `pixels` is a kind of `Record` that is a source of pixels."""
         try:
             names, entries = self.index["names"], self.index["samples"]
+            check_types(names, str)
             sets = [frozenset(names[number] for number in numbers) for numbers in self.index["sets"]]
             return [_as_sample(pixels(self, number, entry), entry, sets) for number, entry in enumerate(entries, 1)]
         except UNPACKING_ERRORS as error:
@@ -81,7 +86,7 @@ class Container:
     @cached_property
     def content(self) -> mmap.mmap:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise ReadError(f"{self.path}: cannot be read: {error}; check the path") from None
@@ -139,7 +144,7 @@ def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
         file.seek(offset)
         _, payload = open_chunk(file.read(size - END.size - offset), INDEX)
         unpacker = zlib.decompressobj()
-        index = json.loads(unpacker.decompress(payload, MOST_INDEX_BYTES))
+        index = json.loads(unpacker.decompress(payload, min(MOST_INDEX_BYTES, offset + SMALL_INDEX_BYTES)))
         if not isinstance(index, dict):
             raise ValueError("its index is no table")
         for entry in index["samples"]:
@@ -173,10 +178,16 @@ def open_chunk(data: bytes, kind: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def _as_sample(pixels: Pixels, entry: dict[str, Any], sets: list[frozenset[str]]) -> Sample:
-    capture = entry["capture"]
+    capture, fold = entry["capture"], entry["fold"]
+    ccm = None if entry["ccm"] is None else np.array(entry["ccm"], dtype=np.float64).reshape(3, 3)
     illuminant = np.array(entry["illuminant"], dtype=np.float64)
     if illuminant.shape != (3,) or not (np.isfinite(illuminant).all() and illuminant.min() > 0):
         raise ValueError(f"the illuminant of {entry['name']} is not three positive numbers")
+    if not (ccm is None or np.isfinite(ccm).all()) or not np.isfinite([each or 0 for each in capture or []]).all():
+        raise ValueError(f"the labels of {entry['name']} are not finite")
+    check_types([entry["image"]["content"], *(entry[key] for key in ("name", "camera", "dataset"))], str)
+    check_types([entry["scene"] or ""], str)
+    check_types([fold or 0], int)
     return Sample(
         pixels,
         illuminant,
@@ -184,12 +195,19 @@ def _as_sample(pixels: Pixels, entry: dict[str, Any], sets: list[frozenset[str]]
         dataset=entry["dataset"],
         name=entry["name"],
         scene=entry["scene"],
-        ccm=None if entry["ccm"] is None else np.array(entry["ccm"], dtype=np.float64).reshape(3, 3),
+        ccm=ccm,
         capture=None if capture is None else Capture(*capture),
-        fold=entry["fold"],
+        fold=fold,
         cameras=frozenset() if entry["cameras"] is None else sets[entry["cameras"]],
         sources=frozenset() if entry["sources"] is None else sets[entry["sources"]],
     )
+
+
+def check_types(values: list[Any], kind: type) -> None:
+    """Raise TypeError for a value of another type."""
+    for value in values:
+        if type(value) is not kind:
+            raise TypeError(f"{value!r:.80} should be of type {kind.__name__}")
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -310,6 +328,8 @@ class _Draft:
             while True:
                 chunk = _read_chunk(self.file, position)
                 head, _ = open_chunk(chunk, RECORD)
+                check_types([head["name"], head["image"]["source"]], str)
+                check_types([head["names"], head["sets"]], list)
                 self._kept.append({**head, "offset": position, "length": len(chunk)})
                 position += len(chunk)
 

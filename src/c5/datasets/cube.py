@@ -1,4 +1,4 @@
-"""Cube+ and its challenge as downloaded: images `1.PNG`, `2.PNG`, ... and `cube+_gt.txt`, a line an image.
+"""Cube+ and its challenge as downloaded: images `1.PNG`, `2.PNG`, ... and `cube+_gt.txt`, one line per image.
 
 The camera is a Canon 550D. A SpyderCube stands in the lower right corner of each image; the files with the lights of
 its two sides are not read, only the one with a single light for an image. The sensor saturates at other numbers from
@@ -67,7 +67,7 @@ def _read_dataset(labels: Path, found: Found) -> None:
         raise DataError(f"{labels}: no images 1.PNG, 2.PNG, ... beside or below it; download them")
     values = read_numbers(labels, None)
     if values.size % 3:
-        raise DataError(f"{labels}: {values.size} numbers are not three a line; download it again")
+        raise DataError(f"{labels}: {values.size} numbers are not three per line; download it again")
     illuminants = values.reshape(-1, 3)
     with found.noting(labels):
         if len(illuminants) != len(images):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
@@ -34,6 +34,11 @@ class Feature(Protocol[Made]):
         """What tells it from any other, the way it is computed included."""
         ...
 
+    @property
+    def purpose(self) -> str:
+        """What a set must be prepared for to have it: the name of a recipe or method, if one needs it."""
+        ...
+
     def encode(self, image: LinearImage, rng: np.random.Generator) -> bytes:
         """The feature of an image at working size, compressed."""
         ...
@@ -49,6 +54,7 @@ class HistogramFeature:
 
     grid: Grid
     crops: int = 0
+    purpose: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
@@ -76,6 +82,7 @@ class PaletteFeature:
     """Palettes with weights for some powers of brightness."""
 
     powers: tuple[int, ...]
+    purpose: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
@@ -93,6 +100,8 @@ class PaletteFeature:
 class VividnessFeature:
     """How much the colors of an image vary, whatever the model: rolls can be chosen by it."""
 
+    purpose = ""
+
     @property
     def key(self) -> str:
         return f"vividness {Grid().key}"
@@ -102,6 +111,8 @@ class VividnessFeature:
 
     def decode(self, data: bytes) -> float:
         (value,) = np.frombuffer(data, "<f8")
+        if not np.isfinite(value):
+            raise ValueError("a vividness is not finite")
         return float(value)
 
 
@@ -110,6 +121,7 @@ class EstimateFeature:
     """The estimate of a classical method."""
 
     method: str
+    purpose = ""
 
     @property
     def key(self) -> str:

@@ -1,8 +1,9 @@
 """The layout of the public repository google/ffcc: Gehler-Shi and NUS at 384x256, 16-bit linear, the chart masked to 0.
 
-Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, a number a line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt` (3x3),
-in NUS `NNNNNN_scene.txt`, and in Gehler-Shi `NNNNNN_exif.txt` (first the logarithms of exposure time and aperture).
-`cvfolds.txt` in a folder has the cross-validation fold of each of its images, a line an image.
+Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, one number per line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt`
+(3x3), in NUS `NNNNNN_scene.txt`, and in Gehler-Shi `NNNNNN_exif.txt` (first the logarithms of exposure time and
+aperture).
+`cvfolds.txt` in a folder has the cross-validation fold of each of its images, one line per image.
 """
 
 from __future__ import annotations

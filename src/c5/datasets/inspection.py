@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import NamedTuple
 
-from c5.datasets.sample import Problem, Sample
-from c5.errors import C5Error
+import numpy as np
+
+from c5.datasets.sample import ImageFile, Problem, Sample
+from c5.errors import C5Error, DataWarning
 from c5.image import require_counts
+from c5.io.raw import RAW_SUFFIXES
 from c5.parallel import in_parallel
 
 Size = tuple[int, int]
 """Width and height."""
+
+
+DIM, MANY, MOSTLY = 0.1, 0.02, 0.3
+"""Levels look wrong if nothing is brighter than this, if this share of the pixels is at the brightest value of
+a channel without being clipped, or if this share is clipped."""
+FEW = 4
+"""Images of a camera that a quick look is at."""
+
+
+class Look(NamedTuple):
+    """What one image is like."""
+
+    size: Size
+    peak: float  # its largest value, of the range
+    piled: float  # the share of pixels at the largest value of a channel, if they are not clipped
+    clipped: float
 
 
 @dataclass
@@ -23,8 +44,12 @@ class Group:
     dataset: str
     camera: str
     samples: list[Sample] = field(default_factory=list)
-    sizes: dict[str, Size] = field(default_factory=dict)
+    looks: dict[str, Look] = field(default_factory=dict)
     """By the name of the sample, where its image was read."""
+
+    @property
+    def sizes(self) -> dict[str, Size]:
+        return {name: look.size for name, look in self.looks.items()}
 
     @property
     def usual_size(self) -> Size | None:
@@ -53,7 +78,7 @@ def inspect_images(
         if isinstance(found, C5Error):
             problems.append(Problem(sample.path, str(found)))
         else:
-            owner[id(sample)].sizes[sample.name] = found
+            owner[id(sample)].looks[sample.name] = found
     return problems + [problem for group in groups for problem in _odd_sizes(group)]
 
 
@@ -83,12 +108,47 @@ def make_notes(groups: Sequence[Group]) -> list[str]:
     return notes
 
 
-def _look(sample: Sample) -> Size | C5Error:
+def find_odd_levels(groups: Iterable[Group]) -> list[str]:
+    """What speaks for wrong levels, camera by camera: a range that is hardly used, or values that pile up."""
+    notes = []
+    for group in groups:
+        if not group.looks:
+            continue
+        peak, piled, clipped = np.array([look[1:] for look in group.looks.values()]).T
+        found = []
+        if peak.max() < DIM:
+            found.append(f"no image goes above {100 * peak.max():.1f} % ({round(65535 * peak.max())} of 65535)")
+        if piled.mean() > MANY:
+            found.append(
+                f"{100 * piled.mean():.0f} % of the pixels share the largest value of a channel, as if cut off"
+            )
+        if clipped.mean() > MOSTLY:
+            found.append(f"{100 * clipped.mean():.0f} % of the pixels are clipped")
+        if found:
+            notes.append(f"{group.dataset} {group.camera}: {', and '.join(found)}; check the white level")
+    return notes
+
+
+def warn_of_levels(samples: Iterable[Sample]) -> None:
+    """Warn of what `find_odd_levels` finds in a few images of each camera; raw files know their levels."""
+    files = [s for s in samples if isinstance(s.pixels, ImageFile) and s.path.suffix.lower() not in RAW_SUFFIXES]
+    groups = group_samples(files)
+    for group in groups:
+        group.samples = group.samples[:: -(-len(group.samples) // FEW)]
+    inspect_images(groups)
+    for note in find_odd_levels(groups):
+        warnings.warn(note, DataWarning, stacklevel=2)
+
+
+def _look(sample: Sample) -> Look | C5Error:
     try:
-        height, width = require_counts(sample.read()).shape
+        image = sample.read()
+        height, width = require_counts(image).shape
     except C5Error as error:
         return error
-    return width, height
+    peaks = image.rgb.max(axis=(0, 1))
+    piled = ((image.rgb == peaks) & (peaks > 0)).any(axis=-1) & ~image.clipped
+    return Look((width, height), float(peaks.max()), float(piled.mean()), float(image.clipped.mean()))
 
 
 def _odd_sizes(group: Group) -> list[Problem]:

@@ -31,7 +31,7 @@ def numbers(variables: dict[str, NDArray[Any]], name: str, columns: int, path: P
     try:
         return np.asarray(variables[name], dtype=np.float64).reshape(-1, columns)
     except (KeyError, TypeError, ValueError):
-        raise DataError(f"{path}: has no {name} with {columns} numbers a row; download it again") from None
+        raise DataError(f"{path}: has no {name} with {columns} numbers per row; download it again") from None
 
 
 def strings(variables: dict[str, NDArray[Any]], name: str, path: Path) -> list[str]:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools
-from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.sample import Found, Sample
-from c5.image import LinearImage, require_counts, shrink
+from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
+from c5.io.tiff import load_imagecodecs
 from c5.parallel import in_parallel
 
 NAME = "pack"
@@ -22,6 +23,7 @@ DESCRIPTION = "a .c5data pack"
 
 FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images")
 CODEC = "jpegxl"
+MOST_PIXELS = 2 * WORKING_PIXELS
 
 
 class PackedImage(Record):
@@ -59,14 +61,15 @@ def write_pack(
 
 def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], Bools, Bools]:
     """Pixels, mask and clipped flags of a record."""
-    import imagecodecs
-
+    imagecodecs = load_imagecodecs()
     if image["codec"] != CODEC:
         raise ValueError(f"its codec {image['codec']!r} is not known: run pip install --upgrade c5-awb")
     size = (image["height"], image["width"])
-    pixels = np.asarray(imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1))
-    if pixels.shape != (*size, 3) or pixels.dtype != np.uint16:
-        raise ValueError(f"its pixels are {pixels.dtype} {pixels.shape}")
+    check_types(list(size), int)
+    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
+        raise ValueError(f"{size[1]}x{size[0]} pixels are more than the working size")
+    pixels = np.empty((*size, 3), np.uint16)  # which the decoder checks before it allocates anything
+    imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1, out=pixels)
     if len(payload) == image["pixels"]:
         return pixels, np.ones(size, np.bool_), np.zeros(size, np.bool_)
     count = 2 * size[0] * size[1]
@@ -77,8 +80,6 @@ def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], 
 
 def _encode(sample: Sample, earlier: str | None) -> Encoded | str:
     """A sample's image at working size. One in which nothing counts is refused."""
-    import imagecodecs
-
     source = sample.pixels.digest()
     if source == earlier:
         return source
@@ -87,7 +88,7 @@ def _encode(sample: Sample, earlier: str | None) -> Encoded | str:
     pixels = np.rint(image.rgb * np.float32(65535)).astype(np.uint16)
     flags = _pack_flags(image)
     # The fastest effort decodes twice as fast as the next, and is 4 % larger.
-    coded = bytes(imagecodecs.jpegxl_encode(pixels, lossless=True, effort=1, numthreads=1))
+    coded = bytes(load_imagecodecs().jpegxl_encode(pixels, lossless=True, effort=1, numthreads=1))
     height, width = pixels.shape[:2]
     content = hashlib.sha256(f"{height} {width} ".encode() + pixels.astype("<u2").tobytes() + flags).hexdigest()
     described = {"height": height, "width": width, "codec": CODEC, "pixels": len(coded), "content": content}

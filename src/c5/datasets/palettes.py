@@ -49,10 +49,6 @@ class Palettes:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, index: NDArray[np.generic]) -> Palettes:
-        """Those of some images."""
-        return replace(self, spans=self.spans[index])
-
 
 def join(palettes: Iterable[Palettes]) -> Palettes:
     """The palettes of several images as one value. Each is let go before the next is asked for."""

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.features import Feature, prepare_image
 from c5.datasets.sample import Decoded, Found, Sample
 from c5.errors import DataError
@@ -60,9 +60,11 @@ recognises = FORMAT.recognises
 def read(path: Path) -> Found:
     """The samples of a set, from its index. Each record is checked when it is read."""
     opened = Container.open(path, FORMAT)
-    features = opened.index.get("features")
-    if not isinstance(features, list) or not all(isinstance(key, str) for key in features):
-        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again")
+    try:
+        check_types(opened.index["features"], str)
+        check_types([entry["image"]["pixels"] for entry in opened.index["samples"]], str)
+    except (LookupError, TypeError):
+        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again") from None
     samples = opened.samples(PreparedImage)
     return Found([replace(sample, prepared=cast(PreparedImage, sample.pixels)) for sample in samples], [])
 
@@ -107,13 +109,14 @@ def prepare(
     Samples that have them stay as they are. The others are prepared into a set in the user's cache folder, once: the
     next call with the same images finds it there. An image that cannot be used is an error.
     """
-    keys = [feature.key for feature in dict.fromkeys(features)]
+    wanted = {feature.key: feature for feature in features}
+    keys = list(wanted)
     missing = [sample for sample in samples if sample.prepared is None or not all(map(sample.prepared.has, keys))]
     if not missing:
         return list(samples)
     for sample in missing:
         if isinstance(sample.pixels, PreparedImage):
-            raise _not_prepared(sample, next(key for key in keys if not sample.pixels.has(key)))
+            raise _not_prepared(sample, next(wanted[key] for key in keys if not sample.pixels.has(key)))
     contents = [[sample.name, sample.pixels.digest()] for sample in missing]
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
     if not path.exists():
@@ -139,12 +142,15 @@ def _passing_folder() -> Path:
 def load_feature(sample: Sample, feature: Feature[Decoded]) -> Decoded:
     """A feature of a sample that `prepare` has prepared."""
     if sample.prepared is None or not sample.prepared.has(feature.key):
-        raise _not_prepared(sample, feature.key)
+        raise _not_prepared(sample, feature)
     return sample.prepared.find(feature.key, feature.decode)
 
 
-def _not_prepared(sample: Sample, key: str) -> DataError:
-    return DataError(f"{sample.path}: was not prepared for this (it lacks {key!r}); prepare it for this recipe too")
+def _not_prepared(sample: Sample, feature: Feature[Any]) -> DataError:
+    if feature.purpose:
+        return DataError(f"{sample.path}: was not prepared for this; prepare it for the recipe {feature.purpose}")
+    lacking = f"was not prepared for this (it lacks {feature.key!r})"
+    return DataError(f"{sample.path}: {lacking}; prepare it again for every recipe, or give the images themselves")
 
 
 def _digest(content: Any) -> str:

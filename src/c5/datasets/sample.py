@@ -15,8 +15,9 @@ import numpy as np
 from c5.color import Bools, Float64s
 from c5.errors import DataError, ReadError
 from c5.image import LinearImage
+from c5.io.files import open_regular
 from c5.io.raw import read_photograph
-from c5.io.readers import MAX_PIXELS
+from c5.io.readers import MAX_PIXELS, read_mask
 
 Decoded = TypeVar("Decoded")
 
@@ -44,21 +45,42 @@ class Prepared(Protocol):
     def find(self, key: str, decode: Callable[[bytes], Decoded]) -> Decoded: ...
 
 
+Levels = float | tuple[float, ...]
+"""One for all channels, or one for each of the three."""
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
 @dataclass(frozen=True, eq=False)
 class ImageFile:
     """A raw file or a linear image with the levels of its camera, and the calibration object in it masked."""
 
     path: Path
-    black: float = 0
-    white: float | None = None
+    black: Levels = 0
+    white: Levels | None = None
+    """Must be given where `black` is one for each channel."""
     masked: tuple[Float64s, ...] = ()
     """Polygons (corners, 2), x and y of pixels: what they cover does not count."""
     drawn_on: tuple[float, float] | None = None
     """Width and height of the picture in whose pixels the polygons are given; by default those of the file."""
+    mask: Path | None = None
+    """An image of the same size, 0 where a pixel does not count."""
 
     def read(self) -> LinearImage:
-        photograph = read_photograph(self.path, black=self.black, white=self.white, pixels=MAX_PIXELS)
+        black = float(np.min(self.black))
+        white = None if self.white is None else float(np.max(self.white))
+        photograph = read_photograph(self.path, black=black, white=white, pixels=MAX_PIXELS)
         image = photograph.image
+        if white is not None and (isinstance(self.black, tuple) or isinstance(self.white, tuple)):
+            stored = image.rgb * (white - black) + black
+            blacks = np.asarray(self.black, np.float32)
+            rgb = (stored - blacks) / (np.asarray(self.white, np.float32) - blacks)
+            image = replace(image, rgb=np.clip(rgb, 0, 1), clipped=image.clipped | (rgb >= 1 - 1e-6).any(axis=-1))
+        if self.mask is not None:
+            image = replace(image, mask=image.mask & self._read_mask(photograph.size, image.rgb.shape[:2]))
         if not self.masked:
             return image
         height, width = image.rgb.shape[:2]
@@ -66,15 +88,28 @@ class ImageFile:
         polygons = [polygon * (width / drawn_on[0], height / drawn_on[1]) for polygon in self.masked]
         return replace(image, mask=image.mask & ~cover(polygons, (height, width)))
 
+    def _read_mask(self, size: tuple[int, int], shape: tuple[int, ...]) -> Bools:
+        assert self.mask is not None
+        mask = read_mask(self.mask)
+        if mask.shape != size:
+            found, wanted = (f"{width}x{height}" for height, width in (mask.shape, size))
+            raise DataError(f"{self.mask}: {found} instead of the {wanted} of its image; draw it anew")
+        rows, columns = (np.arange(n) * full // n for n, full in zip(shape, size, strict=True))
+        return np.asarray(mask[rows][:, columns])
+
     def digest(self) -> str:
         return self._digest
 
     @cached_property  # evaluation and the cache of histograms both ask, and it reads all of the file
     def _digest(self) -> str:
+        path = self.path
         try:
-            content = self.path.read_bytes()
+            content = _content(path)
+            if self.mask is not None:
+                path = self.mask
+                content += b"\0mask\0" + _content(path)
         except OSError as error:
-            raise ReadError(f"{self.path}: cannot be read: {error.strerror}") from None
+            raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]} {self.drawn_on}"
         return hashlib.sha256(levels.encode() + b"\0" + content).hexdigest()
 

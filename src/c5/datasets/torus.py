@@ -30,6 +30,7 @@ class TorusFeature:
     """`wrapped_histograms`, kept in half precision."""
 
     torus: Torus
+    purpose = "ffcc"
 
     @property
     def key(self) -> str:
@@ -43,7 +44,10 @@ class TorusFeature:
     def decode(self, data: bytes) -> Float32s:
         n = self.torus.bins
         raw = zlib.decompressobj().decompress(data, 4 * n * n)
-        return np.frombuffer(raw, "<f2").reshape(2, n, n).astype(np.float32) ** 2
+        histograms = np.frombuffer(raw, "<f2").reshape(2, n, n).astype(np.float32) ** 2
+        if not np.isfinite(histograms).all():
+            raise ValueError("histograms are not finite")
+        return histograms
 
 
 PROBE_SEED = 90

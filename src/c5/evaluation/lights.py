@@ -46,17 +46,19 @@ def by_warmth(results: Results, row: Row, dataset: str) -> tuple[Float64s, Float
 
 
 def light_means(results: Results, row: Row, dataset: str) -> list[float | None]:
-    """The mean error in each kind of light, and how many times that of warm light is that by day."""
+    """The mean error in each kind of light, in all warm light, and how many times that of daylight this is."""
     warm, errors = by_warmth(results, row, dataset)
     kind = kinds(warm)
     day, hot = _mean(errors[kind == "day"]), _mean(errors[np.isin(kind, WARM)])
     ratio = None if day is None or hot is None else hot / day
-    return [*(_mean(errors[kind == name]) for name in LIGHTS), ratio]
+    return [*(_mean(errors[kind == name]) for name in LIGHTS), hot, ratio]
 
 
-def light_headings(results: Results, dataset: str) -> list[str]:
+def count_lights(results: Results, dataset: str) -> dict[str, int | None]:
+    """What `light_means` gives, and how many images each mean is of; None for the ratio."""
     kind = np.concatenate([kinds(warmth(results.lights[camera])) for camera in results.cameras(dataset)])
-    return [*(f"{name} ({np.count_nonzero(kind == name)})" for name in LIGHTS), "warm / day"]
+    counts = {name: int(np.count_nonzero(kind == name)) for name in LIGHTS}
+    return {**counts, "warm": sum(counts[name] for name in WARM), "warm / day": None}
 
 
 def _mean(errors: Float64s) -> float | None:

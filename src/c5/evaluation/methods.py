@@ -211,7 +211,7 @@ class Trained:
         if seen:
             raise ParameterError(
                 f"the model {self.name} was trained on {', '.join(sorted(seen))}: its errors there prove nothing; "
-                "test it on other cameras, or train it with those held out"
+                "test it on other cameras, or give c5:bundled, which is trained for each fold without them"
             )
         queries, result = task.queries, {}
         drawn = self.rolls.draw(task.cameras, task.vividness, queries)

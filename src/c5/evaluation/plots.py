@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from c5.choices import Selection
 from c5.errors import ParameterError
 from c5.evaluation.lights import FEWEST, LIGHTS, by_warmth
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
 from c5.io.files import write_file
-from c5.metrics import SHARES
+from c5.metrics import PERCENT, SHARES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 10
-"""No more lines than a reader can tell apart."""
+COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+STYLES, MARKS = ("-", "--", "-.", ":"), "osD^"
+"""Of lines and points, when the colors are used up."""
 WARMTH_STEP = 0.2
+FAR = 12.0  # degrees
+
+Shown = dict[str, Row]
+"""Rows by what the legend calls them."""
 
 
 def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
-    """For each dataset: distribution.png, cameras.png, lights.png, uncertainty.png where there is one, images.png of
-    several m."""
+    """For each dataset: distribution.png, cameras.png, lights.png, images.png of several m, and of methods that state
+    an uncertainty uncertainty.png and coverage.png. Every method is drawn, in its best variant if it has several."""
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)
@@ -36,8 +43,10 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
             figures["cameras"] = _draw_cameras(results, rows, dataset)
         if results.lights:
             figures["lights"] = _draw_lights(results, rows, dataset)
-        if unsure := [row for row in rows if dataset in row.worst_found]:
+        if unsure := {name: row for name, row in rows.items() if dataset in row.worst_found}:
             figures["uncertainty"] = _draw_uncertainty(results, unsure, dataset)
+        if bounded := {name: row for name, row in rows.items() if dataset in row.calibration}:
+            figures["coverage"] = _draw_coverage(results, bounded, dataset)
         if sweeps := _find_sweeps(results.rows, dataset):
             figures["images"] = _draw_sweeps(results, sweeps, dataset)
         name = prefix + re.sub(r"\W+", "-", dataset.lower()).strip("-")
@@ -45,12 +54,13 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
     return written
 
 
-def _best_rows(rows: Sequence[Row], results: Results, dataset: str) -> list[Row]:
-    """The best variant of each method, best methods first."""
-    best: dict[str, Row] = {}
+def _best_rows(rows: Sequence[Row], results: Results, dataset: str) -> Shown:
+    """The best variant of each method, best methods first; a name says of how many variants it is the best."""
+    best: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: _mean(row, results, dataset)):
-        best.setdefault(row.method, row)
-    return list(best.values())[:MOST]
+        best.setdefault((row.method, row.apart), row)
+    counts = Counter((row.method, row.apart) for row in rows)
+    return {row.name + (f" (best of {counts[key]})" if counts[key] > 1 else ""): row for key, row in best.items()}
 
 
 def _mean(row: Row, results: Results, dataset: str) -> float:
@@ -58,61 +68,73 @@ def _mean(row: Row, results: Results, dataset: str) -> float:
     return np.inf if found is None else found[0].mean
 
 
-def _draw_distribution(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+def _draw_distribution(results: Results, rows: Shown, dataset: str) -> Figure:
     figure, axes = _figure(results, dataset)
-    for row in rows:
+    for name, row in rows.items():
         groups = [values for errors in row.errors for group, values in errors.items() if group.split("/")[0] == dataset]
         errors = np.sort([value for values in groups for value in values if value is not None])
-        axes.plot(errors, np.arange(1, errors.size + 1) / errors.size * 100, label=row.name, linewidth=1.6)
-    axes.set(xlim=(0, 12), ylim=(0, 100), xlabel="angular error of an image, degrees", ylabel="images with less, %")
-    axes.legend(frameon=False, loc="lower right")
+        axes.plot(errors, np.arange(1, errors.size + 1) / errors.size * 100, label=name)
+    label = f"angular error of an image, degrees (those above {FAR:g} are not shown)"
+    axes.set(xlim=(0, FAR), ylim=(0, 100), xlabel=label, ylabel="images with less, %")
+    _add_legend(axes)
     return figure
 
 
-def _draw_cameras(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+def _draw_cameras(results: Results, rows: Shown, dataset: str) -> Figure:
     figure, axes = _figure(results, dataset)
     cameras = results.cameras(dataset)
-    for row in rows:
+    for index, (name, row) in enumerate(rows.items()):
         values = [row.statistics[camera].mean.mean if camera in row.statistics else np.nan for camera in cameras]
-        axes.plot(values, np.arange(len(cameras)), "o", label=row.name, markersize=7, alpha=0.85)
+        mark = MARKS[index // len(COLORS) % len(MARKS)]
+        axes.plot(values, np.arange(len(cameras)), label=name, linestyle="", marker=mark, markersize=7, alpha=0.85)
     axes.set_yticks(np.arange(len(cameras)), [camera.split("/")[1] for camera in cameras])
     axes.set(xlabel="mean angular error, degrees", xlim=(0, None))
     axes.grid(axis="y", visible=True)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    _add_legend(axes)
     return figure
 
 
-def _draw_lights(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+def _draw_lights(results: Results, rows: Shown, dataset: str) -> Figure:
     figure, axes = _figure(results, dataset)
-    for row in rows:
+    for name, row in rows.items():
         warm, errors = by_warmth(results, row, dataset)
         place = np.rint(warm / WARMTH_STEP).astype(int)
         bins = [each for each in np.unique(place) if np.count_nonzero(place == each) >= FEWEST]
         means = [errors[place == each].mean() for each in bins]
-        axes.plot(np.array(bins) * WARMTH_STEP, means, label=row.name, marker="o", markersize=4, linewidth=1.6)
+        axes.plot(np.array(bins) * WARMTH_STEP, means, label=name, marker="o", markersize=4)
     edges = [*LIGHTS.values()][:-1]
     for edge in edges:
         axes.axvline(edge, color="#999999", linewidth=1, linestyle=":")
     low, high = axes.get_xlim()
-    for name, left, right in zip(LIGHTS, [low, *edges], [*edges, max(high, edges[-1] + 0.3)], strict=True):
-        axes.text((left + right) / 2, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="top")
-    axes.set(xlabel="warmth of the light: ln(r / b), counted from daylight", ylabel="mean angular error, degrees")
-    axes.set_ylim(0, None)
-    axes.legend(frameon=False)
+    for kind, left, right in zip(LIGHTS, [low, *edges], [*edges, max(high, edges[-1] + 0.3)], strict=True):
+        axes.text((left + right) / 2, 1.0, kind, transform=axes.get_xaxis_transform(), ha="center", va="top")
+    label = f"warmth of the light: ln(r / b), counted from daylight (only where there are {FEWEST} images)"
+    axes.set(xlabel=label, ylabel="mean angular error, degrees", ylim=(0, None))
+    _add_legend(axes)
     return figure
 
 
-def _draw_uncertainty(results: Results, rows: Sequence[Row], dataset: str) -> Figure:
+def _draw_uncertainty(results: Results, rows: Shown, dataset: str) -> Figure:
     figure, axes = _figure(results, dataset)
     shares = np.array([0, *SHARES]) * 100
-    for row in rows:
-        axes.plot(shares, np.array([0, *row.worst_found[dataset]]) * 100, label=row.name, linewidth=1.6)
+    for name, row in rows.items():
+        axes.plot(shares, np.array([0, *row.worst_found[dataset]]) * 100, label=name)
     axes.plot([0, 25, 100], [0, 100, 100], color="#999999", linewidth=1, linestyle=":", label="the best possible")
     axes.plot([0, 100], [0, 100], color="#999999", linewidth=1, linestyle="--", label="by chance")
     axes.set(
         xlim=(0, 100), ylim=(0, 100), xlabel="the most uncertain images, %", ylabel="of the worst quarter found, %"
     )
-    axes.legend(frameon=False, loc="lower right")
+    _add_legend(axes)
+    return figure
+
+
+def _draw_coverage(results: Results, rows: Shown, dataset: str) -> Figure:
+    figure, axes = _figure(results, dataset)
+    for name, row in rows.items():
+        axes.plot([0, *row.calibration[dataset]], [0, *PERCENT], label=name)
+    axes.axhline(90, color="#999999", linewidth=1, linestyle=":")
+    axes.set(xlim=(0, 5), ylim=(0, 100), xlabel="times the stated uncertainty", ylabel="errors below that, %")
+    _add_legend(axes)
     return figure
 
 
@@ -123,9 +145,10 @@ def _find_sweeps(rows: Sequence[Row], dataset: str) -> dict[str, Sweep]:
     """Rows of one method that differ in m alone."""
     sweeps: dict[str, Sweep] = {}
     for row in rows:
-        found = re.fullmatch(r"m = (\d+)(.*)", row.variant)
-        if found and dataset in row.statistics:
-            sweeps.setdefault(row.method + found[2], {})[int(found[1])] = row
+        if row.m is not None and dataset in row.statistics:
+            chosen = "" if row.selection in ("", Selection.RANDOM.value) else row.selection
+            name = ", ".join(part for part in (row.method, chosen, row.apart) if part)
+            sweeps.setdefault(name, {})[row.m] = row
     return {name: sweep for name, sweep in sweeps.items() if len(sweep) > 2}
 
 
@@ -136,22 +159,25 @@ def _draw_sweeps(results: Results, sweeps: dict[str, Sweep], dataset: str) -> Fi
         found = [statistics_of(sweep[count], results, dataset) for count in counts]
         means = [each[0].mean for each in found if each is not None]
         spread = [each[1].mean for each in found if each is not None]
-        axes.errorbar(counts, means, yerr=spread, label=name, marker="o", capsize=3, linewidth=1.6)
-        axes.set_xscale("log")
-        axes.set_xticks(counts, [str(count) for count in counts])
-        axes.minorticks_off()
+        axes.errorbar(counts, means, yerr=spread, label=name, marker="o", capsize=3)
+    axes.set_xscale("log")
+    every = sorted({count for sweep in sweeps.values() for count in sweep})
+    axes.set_xticks(every, [str(count) for count in every])
+    axes.minorticks_off()
     axes.set(xlabel="images, the query included (m)", ylabel="mean angular error, degrees")
-    axes.legend(frameon=False)
+    _add_legend(axes)
     return figure
 
 
 def _figure(results: Results, dataset: str) -> tuple[Figure, Any]:
     try:
+        from cycler import cycler
         from matplotlib.figure import Figure as MatplotlibFigure
     except ImportError:
         raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'") from None
-    figure = MatplotlibFigure(figsize=(8, 5), layout="constrained")
+    figure = MatplotlibFigure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot()
+    axes.set_prop_cycle(cycler(linestyle=STYLES) * cycler(color=COLORS) * cycler(linewidth=[1.6]))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -159,7 +185,12 @@ def _figure(results: Results, dataset: str) -> tuple[Figure, Any]:
     return figure, axes
 
 
+def _add_legend(axes: Any) -> None:
+    """Beside the plot, however many lines there are."""
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+
 def _write(path: Path, figure: Figure) -> Path:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
+    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
     return write_file(path, buffer.getvalue())

@@ -14,6 +14,7 @@ import numpy as np
 
 from c5.classical import METHODS
 from c5.datasets.features import Feature
+from c5.errors import C5Error
 from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.image import LinearImage, shrink
@@ -74,6 +75,16 @@ def find_methods(text: str, rolls: Rolls) -> list[Method]:
     if is_model(text):
         return [Trained(load_model(text), rolls)]
     return [PluginMethod(find_estimator(text), rolls)]
+
+
+def is_outdated(settings: dict[str, Any]) -> bool:
+    """Whether a method was measured with code that is not its code now; False where that cannot be told."""
+    if "code" not in settings:
+        return False
+    try:
+        return _digest_code(find_estimator(str(settings["estimator"])).function) != str(settings["code"])
+    except C5Error:
+        return False
 
 
 def _digest_code(function: Any) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from c5.choices import Format
 from c5.errors import DataError
-from c5.evaluation.lights import light_headings, light_means
+from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
-from c5.metrics import Statistics
+from c5.metrics import Statistics, coverage
 
 COLUMNS = {"Mean": "mean", "Med.": "median", "B. 25%": "best_25", "W. 25%": "worst_25", "Tri.": "trimean"}
 """The paper's headings, in its order, and the statistics under them."""
@@ -41,6 +42,7 @@ class Table(NamedTuple):
     title: str
     headings: list[str]
     lines: list[Line]
+    ranked: bool = True  # whether less is better
 
 
 @cache
@@ -74,20 +76,23 @@ def make_tables(results: Results) -> list[Table]:
                 cells = [_cell(getattr(found[0], name), getattr(found[1], name)) for name in COLUMNS.values()]
                 lines.append(Line(row.name, tuple(cells)))
         trained_on = _trained_on(results, dataset)
-        count = sum(len(results.images[camera]) for camera in results.cameras(dataset))
-        tested = results.cameras(dataset)
-        # A published figure stands beside ours where it is for the same images, and not a mean of another kind.
-        protocols = {results.protocol} if (results.protocol, dataset) in GEOMETRIC else {"any", results.protocol}
-        whole = dataset if count == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
-        for one in read_published():
-            if one["tested_on"] == whole and one["protocol"] in protocols:
-                same = one["trained_on"] in ("-", trained_on)
-                name = one["method"] if same else f"{one['method']} (trained on {one['trained_on']})"
-                lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
+        count = results.count(dataset)
+        for one in published_beside(results, dataset):
+            same = one["trained_on"] in ("-", trained_on)
+            name = one["method"] if same else f"{one['method']} (trained on {one['trained_on']})"
+            lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
         how = ", geometric mean over cameras" if (results.protocol, dataset) in GEOMETRIC else ""
         learnt = f", learning methods trained on {trained_on}" if trained_on else ""
         tables.append(Table(f"{dataset}, {count} images{how}{learnt}", list(COLUMNS), lines))
     return tables
+
+
+def published_beside(results: Results, dataset: str) -> list[dict[str, str]]:
+    """Published figures for the same images that are no mean of another kind."""
+    tested, geometric = results.cameras(dataset), (results.protocol, dataset) in GEOMETRIC
+    protocols = {results.protocol} if geometric else {"any", results.protocol}
+    whole = dataset if results.count(dataset) == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
+    return [one for one in read_published() if one["tested_on"] == whole and one["protocol"] in protocols]
 
 
 def make_camera_table(results: Results) -> Table | None:
@@ -99,26 +104,52 @@ def make_camera_table(results: Results) -> Table | None:
     return Table("Mean error by camera", [camera.split("/")[1] for camera in cameras], lines)
 
 
-def make_light_table(results: Results, dataset: str) -> Table:
-    """Mean errors on a dataset by the kind of light."""
+def make_light_table(results: Results, dataset: str) -> Table | None:
+    """Mean errors on a dataset by the kind of light, if there are enough images of one."""
     lines = [
         Line(row.name, tuple("-" if mean is None else f"{mean:.2f}" for mean in light_means(results, row, dataset)))
         for row in results.rows
         if dataset in row.statistics
     ]
-    return Table(f"{dataset}, mean error by the color of the light", light_headings(results, dataset), lines)
+    counts = count_lights(results, dataset)
+    headings = [name if count is None else f"{name} ({count})" for name, count in counts.items()]
+    title = f"{dataset}, mean error by the color of the light"
+    return Table(title, headings, lines) if any(set(line.cells) != {"-"} for line in lines) else None
+
+
+COVERAGE = {"below it, %": "below", "below twice it, %": "below_twice", "90 % below": "factor_90"}
+"""What share of the errors stays below the uncertainty, and the multiple of it that 90 % of them stay below."""
+OTHERS = {"below the bound of the others, %": "below_others"}
+"""What share stays below the multiple that is right for 90 % on the other datasets, each counting alike."""
+
+
+def covered(row: Row, dataset: str) -> dict[str, float]:
+    """How a row's uncertainty bounds its errors on a dataset; empty where it has none."""
+    if dataset not in row.calibration:
+        return {}
+    own = row.calibration[dataset]
+    found = {"below": coverage(own, 1), "below_twice": coverage(own, 2), "factor_90": own[89]}
+    others = [multiples[89] for name, multiples in row.calibration.items() if name != dataset]
+    return found | ({"below_others": coverage(own, float(np.mean(others)))} if others else {})
+
+
+def make_coverage_table(results: Results, dataset: str) -> Table | None:
+    """How the errors on a dataset compare with the uncertainties that were stated."""
+    columns = COVERAGE | (OTHERS if len(results.datasets) > 1 else {})
+    rows = [(row, covered(row, dataset)) for row in results.rows if dataset in row.calibration]
+    lines = [
+        Line(row.name, tuple(f"{found[name]:.3g}" if name in found else "-" for name in columns.values()))
+        for row, found in rows
+    ]
+    title = f"{dataset}, errors and the uncertainty stated for each"
+    return Table(title, list(columns), lines, ranked=False) if lines else None
 
 
 def format_table(table: Table, style: Format) -> str:
     """A table as text. The best of our own figures in each column is bold."""
     headings = table.headings
-    if style is Format.CSV:
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["method", *headings, "source"])
-        writer.writerows([line.method, *line.cells, line.source or "this package"] for line in table.lines)
-        return buffer.getvalue()
     best = [_best([line.cells[i] for line in table.lines if not line.source]) for i in range(len(headings))]
+    best = best if table.ranked else ["-"] * len(headings)
     published = any(line.source for line in table.lines)
     rows = []
     for line in table.lines:
@@ -138,10 +169,71 @@ def format_table(table: Table, style: Format) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tidy(results: Results, name: str) -> list[dict[str, Any]]:
+    """All figures as records: a dataset, one of its cameras or one kind of its light under one method in each.
+
+    Errors are degrees, shares percent; what is not known is left out. `sd` is the deviation over the draws.
+    """
+    records = []
+    for dataset in results.datasets:
+        geometric = (results.protocol, dataset) in GEOMETRIC
+        common = {"results": name, "protocol": results.protocol, "dataset": dataset}
+        trained_on = _trained_on(results, dataset)
+        for row in results.rows:
+            own = common | {"method": row.method, "settings": row.apart, "selection": row.selection, "m": row.m}
+            own |= {"draws": row.draws or None, "trained_on": trained_on, "source": "this package"}
+            if (found := statistics_of(row, results, dataset)) is not None:
+                mean = "geometric over cameras" if geometric else "over images"
+                whole = {"images": results.count(dataset), "averaged": mean} | covered(row, dataset)
+                records.append(own | whole | _figures(*found))
+            for camera in [camera for camera in results.cameras(dataset) if camera in row.statistics]:
+                one = {
+                    "camera": camera.split("/")[1],
+                    "images": len(results.images[camera]),
+                    "m": results.real_m(row, camera),
+                }
+                records.append(own | one | _figures(*row.statistics[camera]))
+            if results.lights and dataset in row.statistics:
+                means = zip(count_lights(results, dataset).items(), light_means(results, row, dataset), strict=True)
+                for (light, count), value in means:
+                    if count is not None and value is not None:
+                        records.append(own | {"light": light, "images": count, "mean": value})
+        for published in published_beside(results, dataset):
+            named = ("method", "trained_on", "source", *COLUMNS.values())
+            kept = {key: published[key] for key in named if published[key]}
+            m = re.search(r"m = (\d+)", published["method"])
+            records.append(common | {"images": results.count(dataset), "m": m and m[1]} | kept)
+    return records
+
+
+FIGURES = tuple(f"{name}{suffix}" for name in Statistics._fields for suffix in ("", "_sd"))
+TIDY = (
+    *("results", "protocol", "dataset", "camera", "light", "images", "method", "settings", "m", "selection", "draws"),
+    *("averaged", *FIGURES, *COVERAGE.values(), *OTHERS.values(), "trained_on", "source"),
+)
+"""The columns of the CSV file."""
+
+
+def format_tidy(records: Iterable[dict[str, Any]]) -> str:
+    """Records as one CSV table with one head, numbers unrounded."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, TIDY, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return buffer.getvalue()
+
+
+def _figures(mean: Statistics, deviation: Statistics) -> dict[str, float]:
+    return dict(zip(FIGURES, (value for pair in zip(mean, deviation, strict=True) for value in pair), strict=True))
+
+
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
     """A folder as one document, in the order of names: the words of NAME.md, then the tables of NAME.json."""
     if not any(folder.glob("*.json")):
         raise DataError(f"{folder}: no results in it; copy the results.json of an evaluation there")
+    if style is Format.CSV:
+        loaded = [(path.stem, Results.load(path)) for path in sorted(folder.glob("*.json"))]
+        return format_tidy(record for stem, results in loaded for record in tidy(results, stem))
     parts = []
     words = [path for path in folder.glob("*.md") if path.name != "table.md"]  # which an evaluation wrote
     for path in sorted(words) + sorted(folder.glob("*.json")):
@@ -153,11 +245,28 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
 
 
 def format_results(results: Results, style: Format) -> str:
-    """Every table of some results."""
+    """Every table of some results; as CSV they are one."""
+    if style is Format.CSV:
+        return format_tidy(tidy(results, "results"))
     lights = [make_light_table(results, dataset) for dataset in results.datasets if results.lights]
-    tables = [*make_tables(results), make_camera_table(results), *lights]
+    bounds = [make_coverage_table(results, dataset) for dataset in results.datasets]
+    tables = [*make_tables(results), make_camera_table(results), *lights, *bounds]
     parts = [format_table(table, style) for table in tables if table is not None]
-    return "\n".join([*parts, *([_commands(results)] if style is Format.MARKDOWN else [])])
+    return "\n".join([*parts, *([*_notes(results), _commands(results)] if style is Format.MARKDOWN else [])])
+
+
+def _notes(results: Results) -> list[str]:
+    """Where a roll cannot hold what its m says."""
+    fewer = {
+        camera.split("/")[1]: real
+        for row in results.rows
+        for camera in row.statistics
+        if "/" in camera and (real := results.real_m(row, camera)) != row.m
+    }
+    if not fewer:
+        return []
+    told = ", ".join(f"at most {real} on {camera}" for camera, real in sorted(fewer.items()))
+    return [f"Some cameras have fewer images than m, and rolls repeat them: it is {told}.\n"]
 
 
 def _commands(results: Results) -> str:

@@ -2,23 +2,26 @@
 
     {"format": "c5-results", "version": 1, "protocol": "...", "description": "...", "data": "...",
      "images": {"NUS/Canon600D": ["000001", ...], ...},
+     "photographs": {"NUS/Canon600D": 200, ...},
      "lights": {"NUS/Canon600D": [[612, 401], ...], ...},
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
-     "rows": [{"method": "c5", "variant": "m = 9", "settings": {...}, "made": [{...}],
+     "rows": [{"method": "c5", "variant": "m = 9", "apart": "", "draws": 10, "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
-               "worst_found": {"NUS": [...]},
+               "worst_found": {"NUS": [...]}, "calibration": {"NUS": [...]},
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
 more than once, `errors` has an entry for each time. `lights` are the true illuminants, u and v in thousandths of
-a nat. Statistics are those of `c5.metrics.Statistics`, computed for
-each repeat from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
-`c5.metrics`, the mean over the repeats, for methods that have an uncertainty.
+a nat. `photographs` counts what rolls of each camera are drawn from. `apart` is what tells a row from others of its
+method. Statistics are those of `c5.metrics.Statistics`, computed for each repeat
+from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
+`c5.metrics`, the mean over the repeats, and `calibration` that of all repeats, for methods that have an uncertainty.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,11 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
 from c5.io.files import write_file
-from c5.metrics import RepeatedStatistics, Statistics, summarize_repeats, worst_found
+from c5.metrics import RepeatedStatistics, Statistics, calibration, summarize_repeats, worst_found
+from c5.rolls import MOST_VIVID
 
 FORMAT, VERSION = "c5-results", 1
 
@@ -58,16 +63,38 @@ class Row:
     """Command, version, commit, device; several if its folds were not run at once."""
     worst_found: dict[str, list[float]] = field(default_factory=dict)
     """By dataset: what part of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
+    calibration: dict[str, list[float]] = field(default_factory=dict)
+    """By dataset: what multiple of their uncertainty 1, 2, ... 100 % of the errors stay below."""
+    draws: int = 0
+    """Repeats with other additional images or networks; 0 where that was not kept."""
+    apart: str = ""
+    """What tells it from other rows of its method, such as `epochs 3`."""
 
     @property
     def name(self) -> str:
-        return f"{self.method}, {self.variant}" if self.variant else self.method
+        return ", ".join(part for part in (self.method, self.variant, self.apart) if part)
 
     @property
-    def recipe(self) -> str:
-        """The settings but for the rolls that were tried, as text."""
+    def m(self) -> int | None:
+        """How many images were given, the query included; None for methods that take but one."""
+        found = re.match(r"m = (\d+)", self.variant)
+        return int(found[1]) if found else None
+
+    @property
+    def selection(self) -> str:
+        """How the others were chosen; empty where there are none."""
+        return "" if self.m in (None, 1) else self.variant.partition(", ")[2] or Selection.RANDOM.value
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """Each of the settings but for the rolls that were tried, as text."""
         rolls = ("n_images", "selections", "repeats")
-        return json.dumps({key: value for key, value in self.settings.items() if key not in rolls}, sort_keys=True)
+        return _flatten({key: value for key, value in self.settings.items() if key not in rolls})
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Rows of one identity are the same measurement."""
+        return self.method, self.variant, self.draws, *sorted(self.recipe.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +108,8 @@ class Results:
     rows: list[Row]
     lights: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """u and v of the true illuminants, in the order of `images`; empty in results that do not have them."""
+    photographs: dict[str, int] = field(default_factory=dict)
+    """How many images rolls of each camera are drawn from; likewise."""
 
     def save(self, path: str | Path) -> Path:
         head = {
@@ -92,6 +121,7 @@ class Results:
             "images": self.images,
             "folds": self.folds,
             **({"lights": _scale(self.lights, 1000)} if self.lights else {}),
+            **({"photographs": self.photographs} if self.photographs else {}),
         }
         text = json.dumps(head, separators=(",", ":"))[:-1] + ',\n"rows":[\n'
         text += ",\n".join(json.dumps(_to_json(row), separators=(",", ":")) for row in self.rows) + "\n]}\n"
@@ -107,7 +137,8 @@ class Results:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             rows = [_from_json(row) for row in content["rows"]]
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
-            return cls(**head, rows=rows, lights=_scale(content.get("lights", {}), 0.001))
+            lights = _scale(content.get("lights", {}), 0.001)
+            return cls(**head, rows=rows, lights=lights, photographs=content.get("photographs", {}))
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -116,6 +147,18 @@ class Results:
     @property
     def datasets(self) -> list[str]:
         return sorted({group.split("/")[0] for group in self.images})
+
+    def count(self, dataset: str) -> int:
+        """How many images of a dataset were tested."""
+        return sum(len(self.images[camera]) for camera in self.cameras(dataset))
+
+    def real_m(self, row: Row, camera: str) -> int | None:
+        """The most images that a row's rolls of a camera can hold, the query included, up to its m."""
+        pool = self.photographs.get(camera)
+        if row.m is None or pool is None or row.selection == Selection.OTHER_CAMERA.value:
+            return row.m
+        narrow = row.selection in (Selection.VIVID.value, Selection.DULL.value)
+        return min(row.m, pool, MOST_VIVID + 1) if narrow else min(row.m, pool)
 
     def cameras(self, dataset: str) -> list[str]:
         return [group for group in self.images if group.split("/")[0] == dataset]
@@ -174,24 +217,52 @@ def make_row(
     }
     curves = {name: [worst_found(*pair) for pair in zip(stacked[name], unsure[name], strict=True)] for name in unsure}
     found = {name: np.mean(each, axis=0).round(4).tolist() for name, each in curves.items()}
-    return Row(method, variant, statistics, passes, settings, made, found)
+    multiples = {name: calibration(stacked[name], unsure[name]).round(3).tolist() for name in unsure}
+    draws = next(iter(stacked.values())).shape[0]
+    return Row(method, variant, statistics, passes, settings, made, found, multiples, draws)
 
 
 def merge(parts: Sequence[Results]) -> Results:
     """Results of one protocol on the same data, as one.
 
-    Of rows with the same name the last one stays. A method that was trained or set otherwise takes all its earlier
-    rows away: rows of one method in one table are of one recipe.
+    Of rows with the same method, variant and settings the last one stays. Rows of a method with other settings stand
+    beside each other and say what differs.
     """
     first = parts[0]
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[Any, ...], Row] = {}
     for part in parts:
         if (part.protocol, part.data, part.images) != (first.protocol, first.data, first.images):
             raise DataError(f"{part.protocol} and {first.protocol} were not run on the same data; report them apart")
-        recipes = {row.method: row.recipe for row in part.rows}
-        rows = {key: row for key, row in rows.items() if recipes.get(row.method, row.recipe) == row.recipe}
-        rows.update({(row.method, row.variant): row for row in part.rows})
-    return replace(first, rows=list(rows.values()), lights=parts[-1].lights)
+        new = {row.identity: row for row in part.rows}
+        again = {(row.method, row.variant) for row in part.rows}  # give way, if their draws were not counted
+        rows = {key: row for key, row in rows.items() if row.draws or (row.method, row.variant) not in again} | new
+    return replace(parts[-1], rows=_tell_apart(list(rows.values())))
+
+
+def _tell_apart(rows: list[Row]) -> list[Row]:
+    """The rows, each with what differs from the settings of others of its method, or from their number of draws."""
+    told = []
+    for row in rows:
+        others = [other for other in rows if other.method == row.method]
+        recipes = [other.recipe for other in others]
+        names = {name for recipe in recipes for name in recipe if len({each.get(name) for each in recipes}) > 1}
+        parts = [f"{name.split('.')[-1]} {row.recipe[name]}" for name in sorted(names) if name in row.recipe]
+        parts += [f"no {name.split('.')[-1]}" for name in sorted(names) if name not in row.recipe]
+        alike = [other for other in others if (other.variant, other.recipe) == (row.variant, row.recipe)]
+        if len(alike) > 1:
+            parts.append(f"{row.draws} draws")
+        told.append(replace(row, apart=", ".join(parts)))
+    return told
+
+
+def _flatten(settings: Any, name: str = "") -> dict[str, str]:
+    """Nested settings as text by dotted names; fingerprints shortened to what tells them apart."""
+    if isinstance(settings, dict):
+        return {k: v for key, each in settings.items() for k, v in _flatten(each, f"{name}.{key}".strip(".")).items()}
+    if isinstance(settings, list) and any(isinstance(each, dict) for each in settings):
+        return _flatten({f"{number}": each for number, each in enumerate(settings, 1)}, name)
+    text = " ".join(map(str, settings)) if isinstance(settings, list) else str(settings)
+    return {name: re.sub(r"^([0-9a-f]{8})[0-9a-f]{8,}$", r"\1", text)}
 
 
 def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[str, Any]:
@@ -203,18 +274,21 @@ def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[
 def _to_json(row: Row) -> dict[str, Any]:
     statistics = {
         name: {
-            "mean": [round(value, 4) for value in both.mean],
-            "deviation": [round(value, 4) for value in both.deviation],
+            "mean": list(both.mean),  # to the last bit: a report of them is the table that was printed
+            "deviation": list(both.deviation),
         }
         for name, both in row.statistics.items()
     }
     return {
         "method": row.method,
         "variant": row.variant,
+        "apart": row.apart,
+        "draws": row.draws,
         "settings": row.settings,
         "made": row.made,
         "statistics": statistics,
         **({"worst_found": row.worst_found} if row.worst_found else {}),
+        **({"calibration": row.calibration} if row.calibration else {}),
         "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),
     }
 
@@ -225,8 +299,8 @@ def _from_json(data: dict[str, Any]) -> Row:
         for name, both in data["statistics"].items()
     }
     errors = _convert(data["errors"], lambda hundredths: hundredths / 100)
-    found = data.get("worst_found", {})
-    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], found)
+    late = {name: data[name] for name in ("worst_found", "calibration", "draws", "apart") if name in data}
+    return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], **late)
 
 
 def _convert(

@@ -7,12 +7,15 @@ Killed at any moment, the same command goes on where it stopped and comes to the
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import platform
 import zipfile
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,12 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Float64s, angular_error
+from c5.color import Float64s, angular_error, as_illuminant
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
 from c5.errors import DataError, ParameterError
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
+from c5.evaluation.plugin import is_outdated
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import write_file
@@ -55,12 +59,16 @@ def evaluate(
     command: str = "",
     jobs: int = 1,
     only: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+    estimates: Path | None = None,
 ) -> Results | None:
     """Run what has not been run yet, fold by fold, and write `results.json` into the folder.
 
-    Rows that it held already, of other methods on the same images, stay in it. `report` hears of each fold when it is
+    Rows that it held already, of other methods or settings on the same images, stay in it, but not those of code that
+    has changed since, which `say` tells in a line. `report` hears of each fold when it is
     done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
     With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
+    `estimates` is a CSV file to write: every estimate, error and uncertainty of these methods, draw by draw.
     """
     every = make_folds(protocol, samples)
     folds = [fold for fold in every if fold.name in only] if only else every
@@ -76,8 +84,13 @@ def evaluate(
     described = [_describe(fold, samples) for fold in folds]
     data = make_digest([contents[sample.name] for sample in samples])
     before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
+    if before is not None:
+        before = replace(before, rows=[row for row in before.rows if not _outdated(row, say)])
     run = _Run(samples, contents, data, folder, track, command)
     rows: list[Row] = []
+    export = io.StringIO()
+    table = csv.writer(export, lineterminator="\n")
+    table.writerow(ESTIMATES)
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
         origins: list[dict[str, Any]] = []
@@ -88,26 +101,60 @@ def evaluate(
                 origins += [found.origin] if found.origin not in origins else []
                 for variant, errors in found.by_image().items():
                     variants.setdefault(variant, []).append(errors)
-                shown = {variant: errors.errors for variant, errors in found.errors.items()}
-                report(Done(method.name, fold.name, shown, found.kept, number, len(methods) * len(folds)))
+                if estimates is not None:
+                    table.writerows(found.records(method.name, fold.name))
+                report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
         if only:
             continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
+    if estimates is not None:
+        write_file(estimates, export.getvalue().encode())
     if only:
         return None
     lights = group_lights(samples, images)
-    results = Results(protocol.name, protocol.description, data, images, described, rows, lights)
+    counted = Counter(sample.camera for sample in samples if not sample.made)
+    photographs = {camera: counted[camera.split("/")[1]] for camera in images}
+    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, photographs)
     if before is not None:
         results = merge([before, results])
     results.save(folder / "results.json")
     return results
 
 
+ESTIMATES = (
+    *("image", "dataset", "camera", "method", "m", "selection", "fold", "draw", "error_deg", "uncertainty_deg"),
+    *("r", "g", "b", "true_r", "true_g", "true_b"),
+)
+"""The columns of the file of all estimates; illuminants are unit RGB."""
+
+
+def _outdated(row: Row, say: Callable[[str], None]) -> bool:
+    if changed := is_outdated(row.settings):
+        say(f"{row.name}: its code has changed since it was measured; its row is gone, run it again")
+    return changed
+
+
 class _FoldResult(NamedTuple):
     test: list[Sample]
-    errors: dict[str, _Errors]  # by variant
+    estimates: dict[str, Estimates]  # by variant
     origin: dict[str, Any]
     kept: bool  # from an earlier run
+
+    @property
+    def errors(self) -> dict[str, Float64s]:
+        """By variant, (repeats, images)."""
+        truth = np.stack([sample.illuminant for sample in self.test])
+        return {variant: angular_error(each.illuminants, truth) for variant, each in self.estimates.items()}
+
+    def records(self, method: str, fold: str) -> Iterator[tuple[Any, ...]]:
+        """A row of the file of all estimates for each image and draw."""
+        for variant, errors in self.errors.items():
+            shown, unsure = Row(method, variant, {}, []), self.estimates[variant].uncertainties
+            for (draw, column), error in np.ndenumerate(errors):
+                sample, light = self.test[column], self.estimates[variant].illuminants[draw, column]
+                stated = "" if unsure is None else unsure[draw, column]
+                named = (sample.name, sample.dataset, sample.camera, method, shown.m, shown.selection, fold, draw + 1)
+                yield (*named, error, stated, *as_illuminant(light), *sample.illuminant)
 
     def by_image(self) -> dict[str, list[ImageErrors]]:
         """By variant, the errors of each image."""
@@ -116,7 +163,8 @@ class _FoldResult(NamedTuple):
                 ImageErrors(sample.name, values[:, column], None if unsure is None else unsure[:, column])
                 for column, sample in enumerate(self.test)
             ]
-            for variant, (values, unsure) in self.errors.items()
+            for variant, values in self.errors.items()
+            for unsure in [self.estimates[variant].uncertainties]
         }
 
 
@@ -142,7 +190,7 @@ class _Run(NamedTuple):
         truth = np.stack([sample.illuminant for sample in test])
         kept = _load(place, key)
         if kept is not None:
-            return _FoldResult(test, _errors(kept[0], truth), kept[1], kept=True)
+            return _FoldResult(test, *kept, kept=True)
         task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
         estimates = method.estimate(task)
         for variant, given in estimates.items():
@@ -150,7 +198,7 @@ class _Run(NamedTuple):
         found = {variant: _rounded(given) for variant, given in estimates.items()}
         origin = _provenance(self.command, method)
         _save(place, key, found, origin, [sample.name for sample in test], truth)
-        return _FoldResult(test, _errors(found, truth), origin, kept=False)
+        return _FoldResult(test, found, origin, kept=False)
 
 
 def _check(given: Estimates, images: int, method: str) -> None:
@@ -202,19 +250,6 @@ def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
         "made_images": len(training) - len(taken),
         "tested_on": sorted({sample.dataset for sample in test}),
         "test_images": len(test),
-    }
-
-
-class _Errors(NamedTuple):
-    """What a method came to on one fold, in one variant; (repeats, images) each."""
-
-    errors: Float64s
-    uncertainties: Float64s | None
-
-
-def _errors(found: dict[str, Estimates], truth: Float64s) -> dict[str, _Errors]:
-    return {
-        variant: _Errors(angular_error(each.illuminants, truth), each.uncertainties) for variant, each in found.items()
     }
 
 

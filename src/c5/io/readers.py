@@ -32,7 +32,7 @@ from c5.io.encoding import (
     linearise_srgb,
 )
 from c5.io.files import open_regular
-from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, read_pixels
+from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, load_imagecodecs, read_pixels
 
 MAX_PIXELS = 300_000_000
 MAX_BYTES = 2_000_000_000
@@ -107,6 +107,15 @@ def read_levels(path: Path, *, black: float, white: float | None, assume_srgb: b
     return _scale(pixels, black, white)
 
 
+def read_mask(path: Path) -> NDArray[np.bool_]:
+    """(height, width) of a PNG, a TIFF or an .npy array: True where it is not 0."""
+    with naming(path):
+        pixels = _decode(path).pixels
+        if pixels.ndim not in (2, 3):
+            raise ImageError(f"a mask needs the shape (height, width), not {pixels.shape}")
+        return np.asarray((pixels if pixels.ndim == 2 else pixels[..., :3].any(axis=-1)) != 0)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Let the errors of the library begin with the name of the file."""
@@ -158,8 +167,6 @@ def _decode(path: Path) -> _Decoded:
 
 
 def _decode_png(file: BinaryIO, size: int) -> _Decoded:
-    import imagecodecs
-
     data = file.read(size)
     if data[12:16] != b"IHDR" or len(data) < 33:
         raise ReadError("damaged or incomplete: it has no header; copy or export it again")
@@ -172,7 +179,7 @@ def _decode_png(file: BinaryIO, size: int) -> _Decoded:
         if kind in (b"cICP", b"iCCP", b"sRGB", b"gAMA"):
             said.setdefault(kind, chunk[8:-4])
     with decoding():
-        pixels = imagecodecs.png_decode(b"".join(kept))
+        pixels = load_imagecodecs().png_decode(b"".join(kept))
     return _Decoded(np.asarray(pixels), _judge_png(said))
 
 
@@ -224,14 +231,20 @@ def _decode_tiff(file: BinaryIO, size: int) -> _Decoded:
     return _Decoded(read_pixels(tiff, picture), told)
 
 
-def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
-    start = io.BytesIO(file.read(MAX_NPY_HEADER))
+def read_npy_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order (whether by column) and type of an .npy file."""
     with decoding():
         version = np.lib.format.read_magic(start)
     if version not in NPY_HEADERS:
         raise ReadError("an .npy file of a version that cannot hold an image; save it again")
     with decoding():
         shape, by_column, dtype = NPY_HEADERS[version](start)
+    return tuple(map(int, shape)), by_column, dtype  # some are True
+
+
+def _decode_npy(file: BinaryIO, size: int) -> _Decoded:
+    start = io.BytesIO(file.read(MAX_NPY_HEADER))
+    shape, by_column, dtype = read_npy_header(start)
     if dtype.hasobject:
         raise ReadError("it holds Python objects, not pixels; save an array of numbers")
     check_type(np.empty(0, dtype))
@@ -287,7 +300,8 @@ def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[A
     white = float(WHITE_LEVEL.get(pixels.dtype, 1)) if white is None else white
     if not 0 <= black < white:
         raise ImageError(f"the black level {black:g} must lie between 0 and the white level {white:g}")
-    scaled = pixels.astype(np.float32)
+    with np.errstate(over="ignore"):  # infinite pixels are refused later
+        scaled = pixels.astype(np.float32)
     scaled -= np.float32(black)
     scaled /= np.float32(white - black)
     return np.clip(scaled, 0, 1, out=scaled)
@@ -296,6 +310,7 @@ def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[A
 def _linearise(pixels: NDArray[Any]) -> Float32s:
     """sRGB to linear light in [0, 1]."""
     if pixels.dtype.kind == "f":
-        return linearise_srgb(pixels).astype(np.float32)
+        with np.errstate(all="ignore"):  # pixels that are not finite are refused later
+            return linearise_srgb(pixels).astype(np.float32)
     table = linearise_srgb(np.linspace(0, 1, WHITE_LEVEL[pixels.dtype] + 1)).astype(np.float32)
     return np.take(table, pixels)

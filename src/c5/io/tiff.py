@@ -7,6 +7,7 @@ the reader allocate or work more than its own size warrants.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import struct
 import zlib
@@ -42,6 +43,17 @@ TYPES: dict[tuple[float, ...], str] = {(1, 8): "u1", (1, 16): "u2", (3, 16): "f2
 """Sample format (1 is unsigned, 3 is floating-point) and bits to a type of NumPy."""
 
 DAMAGED = "the file is damaged or incomplete: {}; copy or export it again"
+
+
+QUIET = logging.NullHandler()
+
+
+def load_imagecodecs() -> Any:
+    """imagecodecs, with what libpng and others say about a file kept from the terminal."""
+    import imagecodecs
+
+    logging.getLogger(imagecodecs.__name__).addHandler(QUIET)  # once, however often
+    return imagecodecs
 
 
 class Tag(NamedTuple):
@@ -241,6 +253,5 @@ def _decompress(compression: int, data: bytes, size: int) -> bytes:
         return data
     if compression in (DEFLATE, OLD_DEFLATE):
         return zlib.decompressobj().decompress(data, size)
-    import imagecodecs
-
+    imagecodecs = load_imagecodecs()
     return bytes((imagecodecs.lzw_decode if compression == LZW else imagecodecs.packbits_decode)(data, out=size))

@@ -25,6 +25,7 @@ import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -61,7 +62,7 @@ if sys.platform != "win32":
 def average_apart(task: Task) -> Averaged:
     """`average` in a worker. The path of the task must be absolute."""
     if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
-        return average(task)
+        return _average_here(task)
     worker = _borrow()
     try:
         answer = worker.ask(task)
@@ -73,6 +74,18 @@ def average_apart(task: Task) -> Averaged:
     if isinstance(answer, Exception):
         raise answer
     return answer
+
+
+def _average_here(task: Task) -> Averaged:
+    """`average` in this process, with what LibRaw prints kept from the terminal."""
+    with _lock, tempfile.TemporaryFile() as words:  # there is one standard error for all threads
+        terminal = os.dup(2)
+        os.dup2(words.fileno(), 2)
+        try:
+            return average(task)
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
 
 
 def close_workers() -> None:
@@ -125,7 +138,8 @@ class _Worker:
 
     def ask(self, task: Task) -> Averaged | Exception:
         """The answer, or what the worker raised. If it dies, that is a ReadError."""
-        seconds = LIMIT_SECONDS + os.stat(task.path).st_size / BYTES_PER_SECOND
+        size = os.stat(task.path).st_size if os.path.exists(task.path) else 0  # else the worker says so
+        seconds = LIMIT_SECONDS + size / BYTES_PER_SECOND
         self._words()  # of what came before
         with self._limited(seconds) as started:
             try:

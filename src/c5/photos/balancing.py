@@ -126,8 +126,8 @@ def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Bala
     if isinstance(photo, Failure):
         return photo
     assert photo.histograms is not None  # the loader's photographs have them
-    roll = rolls.find(photo.camera)
     try:
+        roll = rolls.find(photo.camera)
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)

@@ -166,7 +166,7 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
 
     Six small blocks and the size tell photographs apart: no two have the same noise.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         version = _version(os.fstat(file.fileno()))
         digest = hashlib.blake2b(version.size.to_bytes(8, "little"), digest_size=16)
         if version.size <= 2 * END_BYTES + INNER_BLOCKS * INNER_BYTES:

@@ -132,5 +132,5 @@ def read_photo(
         photograph = reading.read(path)
         photo = Photo.of(path, photograph, reading, thumbnail=thumbnail)
         return replace(photo, histograms=histograms or histogram(photograph.image, grid))
-    except (C5Error, OSError) as error:
+    except C5Error as error:
         return Failure.of(path, error)

@@ -29,7 +29,7 @@ class Batches(Protocol):
     """A source of batches. What is random is drawn in NumPy for a whole epoch; the device only looks it up."""
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
-        """Arrays with a row a step."""
+        """Arrays with one row per step."""
         ...
 
     def make(self, *row: Tensor) -> Batch:

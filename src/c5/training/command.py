@@ -3,58 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from c5.datasets import read_samples
+from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
-from c5.errors import ParameterError, WriteError
-from c5.io.files import NOT_OWN
+from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
+
+BOARD = "tensorboard"
 
 
 def run_training(
     folder: Path,
     plan: Plan | None,
     *,
+    epochs: int | None = None,
     overwrite: bool = False,
-    tensorboard: bool,
+    tensorboard: bool = False,
     report: Callable[[Plan, Progress], None],
     track: Callable[[Sequence[Any], str], Iterable[Any]],
     say: Callable[[str], None],
 ) -> None:
-    """Start a run in a folder, or go on with the one there where there is no new plan.
+    """Start a run in a folder, or go on with the one there where there is no new plan, for `epochs` in all if given.
 
+    A run that is replaced stays whole until the data of the new one are prepared.
     `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
     """
+    there = (folder / "checkpoint.pt").exists()
+    old = plan is not None and _holds_run(folder)  # which this one replaces
     if plan is None:
-        plan = Plan.load(folder)
-    elif (folder / "checkpoint.pt").exists() and not overwrite:
-        raise ParameterError(f"{folder}: holds a run already; resume it (resume=True), or replace it (overwrite=True)")
+        plan = _extend(Plan.load(folder), epochs, say)
+    elif there and not overwrite:
+        raise ParameterError(f"{folder}: holds a run already; resume it (plan=None), or replace it (overwrite=True)")
+    elif there and not old:
+        raise WriteError(f"{folder / 'checkpoint.pt'}: does not belong to a run of c5; write to another folder")
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
+    warn_of_levels(samples)
     if len(samples) < len(given):
         say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
-    checkpoint = folder / "checkpoint.pt"
-    if overwrite and checkpoint.exists():  # only now, when the data are known to be good
-        if not (folder / "config.json").exists():
-            raise WriteError(f"{checkpoint}: {NOT_OWN}")
-        checkpoint.unlink()
-    plan.save(folder)
-    board = _board(folder) if tensorboard else None
+    if not (old and there):
+        plan.save(folder)
+    board = _find_board() if tensorboard else None
     if plan.making is not None:
         own = [sample for sample in samples if not sample.made and sample.camera not in held]
         samples += plan.making.make(own, held, lambda items: track(items, "making images"))
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
+    if old:  # only now, when nothing can be wrong with the data any more
+        events = list((folder / BOARD).glob("events.out.tfevents.*"))
+        for path in (*(folder / name for name in ("checkpoint.pt", "log.csv", "model.c5")), *events):
+            path.unlink(missing_ok=True)
+        plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
     apart = f"; {len(samples) - len(own)} images held out" if held else ""
     count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
     say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
+    writer = None if board is None else board(str(folder / BOARD))
     try:
         train(
             plan,
@@ -62,17 +74,39 @@ def run_training(
             folder,
             report=partial(report, plan),
             track=lambda items: track(items, "loading"),
-            board=board,
+            board=writer,
             checkpoint_seconds=10,
         )
     finally:
-        if board is not None:
-            board.close()
+        if writer is not None:
+            writer.close()
 
 
-def _board(folder: Path) -> Any:
+def _holds_run(folder: Path) -> bool:
+    try:
+        Plan.load(folder)
+    except ReadError:
+        return False
+    return True
+
+
+def _extend(plan: Plan, epochs: int | None, say: Callable[[str], None]) -> Plan:
+    """The plan of a run with more epochs, where they are asked for."""
+    planned = plan.config.epochs
+    if epochs is None or epochs == planned:
+        return plan
+    if epochs < planned:
+        raise ParameterError(f"the run is planned for {planned} epochs: give more to extend it, or start another run")
+    say(
+        f"extended from {planned} to {epochs} epochs: from here on learning rate and batch size are those of a run of "
+        f"{epochs}; what is done followed the shorter schedule, so a run of {epochs} from the start differs"
+    )
+    return plan._replace(config=replace(plan.config, epochs=epochs))
+
+
+def _find_board() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ParameterError("TensorBoard is not installed; run pip install 'c5-awb[train]'") from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from c5.choices import Recipe
-from c5.errors import ParameterError
+from c5.errors import ParameterError, check_range
 from c5.histograms import Geometry, Grid
 from c5.io.files import read_toml
 
@@ -54,8 +55,7 @@ class NetworkConfig:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
         if self.grid.bins >> len(self.widths) < 2:
             raise ParameterError(f"{self.grid.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
-        if not 2 <= self.n_images <= 64:
-            raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {self.n_images}")
+        check_range("n_images", self.n_images, 2, 64)
 
     def to_json(self) -> dict[str, Any]:
         own = {"grid": self.grid.to_json(), "kind": self.kind.value, "widths": list(self.widths)}
@@ -63,8 +63,27 @@ class NetworkConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NetworkConfig:
-        own = {"grid": Grid.from_json(data["grid"]), "kind": RollKind(data["kind"]), "widths": tuple(data["widths"])}
-        return cls(**{**data, **own})
+        read: NetworkConfig = _changed(cls(), data, "a network")
+        return read
+
+
+RANGES: dict[str, tuple[float, float]] = {
+    "epochs": (1, inf),
+    "learning_rate": (1e-12, inf),
+    "likelihood": (0, 10),
+    "empty_roll_share": (0, 1),
+    "average_decay": (0, 1),
+    "crops": (0, 64),
+    "steps_per_epoch": (1, inf),
+    "cameras_per_step": (1, inf),
+    "queries_per_camera": (1, inf),
+    "shift_nats": (0, 1),
+    "matrix_spread": (0, 2),
+    "relight_share": (0, 1),
+    "repaint_nats": (0, 2),
+    "balance": (0, 1),
+}
+"""What the fields of a training configuration may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +115,9 @@ class _Training:
         if not self.networks:
             raise ParameterError("a training needs at least one network")
         _check_team(self.networks)
-        if self.epochs < 1:
-            raise ParameterError(f"epochs must be at least 1, not {self.epochs}")
-        if not self.learning_rate > 0:
-            raise ParameterError(f"learning_rate must be positive, not {self.learning_rate}")
-        if not 0 <= self.empty_roll_share < 1:
-            raise ParameterError(f"empty_roll_share must lie between 0 and 1, not {self.empty_roll_share}")
-        if not 0 <= self.average_decay < 1:
-            raise ParameterError(f"average_decay must lie between 0 and 1, not {self.average_decay}")
-        if not 0 <= self.likelihood <= 10:
-            raise ParameterError(f"likelihood must lie between 0 and 10, not {self.likelihood}")
+        for each in fields(self):
+            if each.name in RANGES:
+                check_range(each.name, getattr(self, each.name), *RANGES[each.name])
 
     @property
     def grid(self) -> Grid:
@@ -142,11 +154,7 @@ class RealTraining(_Training):
         super().__post_init__()
         if not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ParameterError(f"batch_sizes must be positive numbers, not {self.batch_sizes}")
-        if not 0 <= self.shift_bins < self.grid.bins // 4:
-            most, bins = self.grid.bins // 4 - 1, self.grid.bins
-            raise ParameterError(f"shift_bins must lie between 0 and {most} on {bins} bins, not {self.shift_bins}")
-        if not 0 <= self.crops <= 64:
-            raise ParameterError(f"crops must lie between 0 and 64, not {self.crops}")
+        check_range("shift_bins", self.shift_bins, 0, self.grid.bins // 4 - 1)
 
 
 BUNDLED_GRID = Grid(strips=4, pixels=192 * 128)
@@ -190,20 +198,7 @@ class VirtualTraining(_Training):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("steps_per_epoch", "cameras_per_step", "queries_per_camera"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name, most in (
-            ("shift_nats", 1),
-            ("matrix_spread", 2),
-            ("repaint_nats", 2),
-            ("relight_share", 1),
-            ("balance", 1),
-        ):
-            if not 0 <= getattr(self, name) <= most:
-                raise ParameterError(f"{name} must lie between 0 and {most}, not {getattr(self, name)}")
-        if not 0 <= self.mixed_queries <= self.queries_per_camera:
-            raise ParameterError(f"mixed_queries must lie between 0 and queries_per_camera, not {self.mixed_queries}")
+        check_range("mixed_queries", self.mixed_queries, 0, self.queries_per_camera)
         if self.grid.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
 
@@ -219,7 +214,7 @@ def train_config_from_json(data: Mapping[str, Any]) -> TrainConfig:
     own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     own["networks"] = tuple(NetworkConfig.from_json(network) for network in data["networks"])
     del own["cameras"]
-    made: TrainConfig = kind(**own)
+    made: TrainConfig = _changed(kind(), own, "the configuration")
     return made
 
 
@@ -314,7 +309,7 @@ def _changed(thing: Any, changes: Mapping[str, Any], where: str) -> Any:
                 raise ParameterError(f"{where}: {name} must be one of {names}, not {value!r}") from None
         if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if type(value) is not type(old):
+        if type(value) is not type(old) or (type(value) is tuple and {*map(type, value)} - {*map(type, old)}):
             raise ParameterError(f"{where}: {name} must be {type(old).__name__}, not {value!r}")
         values[name] = value
     return replace(thing, **values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,12 @@ class TrainingData:
 
 def training_feature(config: TrainConfig) -> Feature[Any]:
     """What a training needs of an image."""
+    feature = _training_feature(config)
+    recipes = (recipe.value for recipe in Recipe if _training_feature(make_config(recipe)) == feature)
+    return replace(feature, purpose=next(recipes, ""))
+
+
+def _training_feature(config: TrainConfig) -> HistogramFeature | PaletteFeature:
     if isinstance(config, RealTraining):
         return HistogramFeature(config.grid.without_strips, config.crops)
     return PaletteFeature(config.grid.powers)

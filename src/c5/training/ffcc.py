@@ -17,7 +17,6 @@ from torch import Tensor
 
 from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.datasets.torus import Torus
-from c5.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -38,20 +37,6 @@ class FfccConfig(Torus):
     iterations: int = 32
     """Iterations of L-BFGS on the likelihood that follow."""
 
-    def __post_init__(self) -> None:
-        if self.bins < 4 or self.bins % 2:
-            raise ParameterError(f"bins must be an even number from 4 up, not {self.bins}")
-        if len(self.size) != 3 or len(self.roughness) != 3:
-            raise ParameterError("size and roughness need three numbers each: for pixels, for edges and for the bias")
-        if not all(0 < value < np.inf for value in (self.step, self.floor, *self.size, *self.roughness)):
-            raise ParameterError(f"step, floor, size and roughness must be finite and above zero, not as in {self}")
-        if not 0 <= self.weight_power < np.inf:
-            raise ParameterError(f"weight_power must be a finite number from 0 up, not {self.weight_power}")
-        if self.warm_up < 1 or self.iterations < 0:
-            raise ParameterError(
-                f"warm_up must be 1 or more and iterations 0 or more, not {self.warm_up} and {self.iterations}"
-            )
-
     @property
     def torus(self) -> Torus:
         return Torus(self.bins, self.step, self.weight_power)
@@ -69,30 +54,17 @@ class Ffcc:
     center_uv: Float64s  # (2,), the middle of the log-chroma of the training illuminants, in nats
     config: FfccConfig
 
-    def heat_maps(self, histograms: ArrayLike) -> Float64s:
-        """P = softmax(B + sum_i(N_i * F_i)) of (images, 2, n, n) histograms N, as (images, n, n)."""
-        return np.asarray(self._heat(histograms).numpy())
-
     def estimate(self, histograms: ArrayLike) -> Float64s:
-        """Illuminants (images, 3), unit RGB.
+        """Illuminants (images, 3), unit RGB, of (images, 2, n, n) histograms N, by P = softmax(B + sum_i(N_i * F_i)).
 
-        The mean of a heat map on the torus stands for infinitely many log-chromas, whole turns apart. The one within
+        The mean of a heat map P on the torus stands for infinitely many log-chromas, whole turns apart. The one within
         half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The center is half-way between the
         extremes of the training illuminants, because lights are so skewed that some lie half a turn from their mean.
         """
-        bins = _circular_mean(self._heat(histograms)).numpy()
-        return uv_to_rgb(_dealias(bins * self.config.step, self.center_uv, self.config))
-
-    def spread(self, histograms: ArrayLike) -> Float64s:
-        """The uncertainty of each estimate, (images,), in nats: det(Sigma)^(1/4) of the fitted von Mises."""
-        heat = self._heat(histograms)
-        var_u, var_v, cov = _covariance(heat, _circular_mean(heat), self.config.floor)
-        return np.asarray((var_u * var_v - cov**2).numpy() ** 0.25 * self.config.step)
-
-    def _heat(self, histograms: ArrayLike) -> Tensor:
-        spectra = torch.fft.rfft2(_check_histograms(histograms, self.config))
+        spectra = torch.fft.rfft2(torch.as_tensor(np.asarray(histograms, dtype=np.float64)))
         filters = torch.fft.rfft2(torch.as_tensor(self.filters))
-        return _log_heat(spectra, filters, torch.as_tensor(self.bias)).exp()
+        heat = _log_heat(spectra, filters, torch.as_tensor(self.bias)).exp()
+        return uv_to_rgb(_dealias(_circular_mean(heat).numpy() * self.config.step, self.center_uv, self.config))
 
 
 # Training -------------------------------------------------------------------------------------------------------------
@@ -105,14 +77,10 @@ def train_ffcc(histograms: ArrayLike, illuminants: ArrayLike, config: FfccConfig
     map Z of F and B: at first with the cross-entropy to the true illuminant, which is convex, then with the negative
     log-likelihood of the truth under the bivariate von Mises distribution fitted to the heat map.
     """
-    counted = _check_histograms(histograms, config)
-    lights = as_illuminant(illuminants)
-    if lights.shape != (len(counted), 3):
-        raise ParameterError(f"{len(counted)} images need illuminants ({len(counted)}, 3), not {lights.shape}")
-    uv = rgb_to_uv(lights)
+    uv = rgb_to_uv(as_illuminant(illuminants))
     truth = torch.as_tensor(uv / config.step)
     target = _splat(truth, config.bins)
-    spectra = torch.fft.rfft2(counted)
+    spectra = torch.fft.rfft2(torch.as_tensor(np.asarray(histograms, dtype=np.float64)))
     n = config.bins
     whitening = _whitening(config)
     white = torch.zeros(3, n, n, dtype=torch.float64, requires_grad=True)
@@ -229,15 +197,3 @@ def _splat(points: Tensor, n: int) -> Tensor:
         for j, part in enumerate((1 - x, x)):
             maps[image, (row + i) % n, (column + j) % n] += share * part
     return maps
-
-
-def _check_histograms(histograms: ArrayLike, config: FfccConfig) -> Tensor:
-    array = np.asarray(histograms, dtype=np.float64)
-    n = config.bins
-    if array.ndim != 4 or array.shape[1:] != (2, n, n) or not len(array):
-        raise ParameterError(
-            f"histograms must have the shape (images, 2, {n}, {n}), one image at least, not {array.shape}"
-        )
-    if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise ParameterError("histograms must be finite and not negative; make them with wrapped_histograms")
-    return torch.as_tensor(array)

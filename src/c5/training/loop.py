@@ -142,16 +142,27 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
         }
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from where a checkpoint was taken."""
-        self.network.load_state_dict(state["network"])
+    def load_state(self, state: Mapping[str, Any], history: list[Epoch]) -> None:
+        """Go on from where a checkpoint was taken. One that does not fit raises ValueError, or what torch does."""
+        optimizer, parameters = state["optimizer"], list(self.network.parameters())
+        moments = [(number, tensor) for number, kept in optimizer["state"].items() for tensor in kept.values()]
+        if any(tensor.ndim and tensor.shape != parameters[number].shape for number, tensor in moments):
+            raise ValueError("moments of other weights")
+        if type(state["epoch"]) is not int or type(state["steps_done"]) is not int or state["epoch"] != len(history):
+            raise ValueError("another number of epochs")
+        if not all(math.isfinite(epoch.loss + epoch.error) for epoch in history):
+            raise ValueError("a loss that is not finite")
+        networks = [state["network"], *([] if self.averaged is None else [state["averaged"]])]
+        weights = [tensor for network in networks for tensor in network.values()]
+        if not all(tensor.isfinite().all() for tensor in (*weights, *(tensor for _, tensor in moments))):
+            raise ValueError("weights that are not finite")
+        self.network.load_state_dict(networks[0])
         if self.averaged is not None:
-            self.averaged.load_state_dict(state["averaged"])
-        optimizer = state["optimizer"]
+            self.averaged.load_state_dict(networks[1])
         for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
             group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
         self.optimizer.load_state_dict(optimizer)
-        self.epoch, self.steps_done = state["epoch"], state["steps_done"]
+        self.epoch, self.steps_done, self.history = state["epoch"], state["steps_done"], history
 
     def _set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -200,8 +211,8 @@ class Trainer:
     def _capture(self, inputs: list[Tensor]) -> Callable[..., None]:
         # Warming up moves the weights, so they are put back; capture itself runs nothing.
         networks = [self.network, *([] if self.averaged is None else [self.averaged])]
-        states = [{name: tensor.clone() for name, tensor in network.state_dict().items()} for network in networks]
-        moments = _clone(self.optimizer.state_dict())
+        states = [copy.deepcopy(network.state_dict()) for network in networks]
+        moments = copy.deepcopy(self.optimizer.state_dict())
         for _ in range(3):
             self._step(*inputs)
         torch.cuda.current_stream().synchronize()
@@ -210,8 +221,7 @@ class Trainer:
             self._step(*inputs)
         with torch.no_grad():
             for network, state in zip(networks, states, strict=True):
-                for name, tensor in network.state_dict().items():
-                    tensor.copy_(state[name])
+                network.load_state_dict(state)  # in place, where the graph looks for them
             _restore(self.optimizer, moments)
         self.totals.zero_()
 
@@ -285,14 +295,6 @@ def pool(features: Tensor, roll: Tensor) -> Tensor:
 def _floats(network: Network) -> list[Tensor]:
     """Weights and statistics, but no counters."""
     return [tensor for tensor in network.state_dict().values() if tensor.is_floating_point()]
-
-
-def _clone(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.clone()
-    if isinstance(value, dict):
-        return {key: _clone(item) for key, item in value.items()}
-    return value
 
 
 def _restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:

@@ -52,7 +52,10 @@ class Making:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Making:
-        return cls(Augmentation(data["method"]), data["count"], data["matrices"], data["seed"])
+        count, matrices, seed = data["count"], data["matrices"], data["seed"]
+        if type(count) is not int or type(seed) is not int or not isinstance(matrices, str | None):
+            raise ParameterError("how images are made is not described as it should be")
+        return cls(Augmentation(data["method"]), count, matrices, seed)
 
 
 def find_making(name: str, count: int, matrices: str | None = None) -> Making:

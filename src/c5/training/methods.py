@@ -17,7 +17,7 @@ from c5.datasets import Sample
 from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature, prepare
 from c5.datasets.torus import TorusFeature
-from c5.errors import ParameterError
+from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
 from c5.histograms import Grid
@@ -28,6 +28,7 @@ from c5.training.loop import Evaluator, default_device
 from c5.training.making import Making, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, Progress, train
+from c5.training.tensors import DAMAGED, read_checkpoint
 
 
 def configurations() -> dict[str, TrainConfig]:
@@ -178,9 +179,13 @@ def _advance(shown: Iterator[Any], _: Progress) -> None:
 
 def load_network(folder: Path, config: TrainConfig) -> Network:
     """The network of a run that is done."""
-    state = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
+    path = folder / "checkpoint.pt"
+    state = read_checkpoint(path, "cpu")
     network = build_network(*config.networks)
-    network.load_state_dict(state["network"] if state["averaged"] is None else state["averaged"])
+    try:
+        network.load_state_dict(state["network"] if state["averaged"] is None else state["averaged"])
+    except (LookupError, RuntimeError, TypeError) as error:
+        raise ReadError(f"{path}: {DAMAGED}") from error
     return network.to(default_device()).eval()
 
 

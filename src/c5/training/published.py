@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from c5.errors import ReadError
+from c5.errors import ParameterError, ReadError
 from c5.histograms import Grid
+from c5.io.readers import naming
 from c5.training.config import NetworkConfig, RollKind
 from c5.training.network import SeparateNetwork
+from c5.training.tensors import load_tensors, read_file
 
 # Their names of layers, and ours.
 NAMES = [
@@ -34,32 +37,42 @@ NAMES = [
 def read_published(path: str | Path, bins: int = 64) -> SeparateNetwork:
     """The network in a published .pth file. Only tensors are read from it: nothing in it is executed."""
     path = Path(path)
+    with naming(path):
+        data = read_file(path)
+        try:
+            state = load_tensors(data, "cpu")
+        except ReadError as error:
+            raise ReadError("not a file of weights, or it holds more than weights; nothing was run") from error
+        if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
+            raise ReadError("holds no state dict of a published C5 model")
+        return _build(state, len(data), bins)
+
+
+def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork:
+    ours = {_rename(str(name)): tensor for name, tensor in state.items()}
+    slots = {int(found[1]) for name in ours if (found := re.match(r"encoders\.(\d{1,3})\.", name))}
+    if "encoders.0.0.first.weight" not in ours:
+        raise ReadError("not a published C5 model: it has no multi-encoder network")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise ReadError(f"{path}: no such file; check the path") from None
-    except Exception as error:  # torch's reader raises errors of many kinds on files of other kinds
-        raise ReadError(f"{path}: not a file of weights, or it holds more than weights; nothing was run") from error
-    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise ReadError(f"{path}: holds no state dict of a published C5 model")
-    ours = {_rename(name): tensor for name, tensor in state.items()}
-    first = ours.get("encoders.0.0.first.weight")
-    slots = {int(found[1]) for name in ours if (found := re.match(r"encoders\.(\d+)\.", name))}
-    if first is None:
-        raise ReadError(f"{path}: not a published C5 model: it has no multi-encoder network")
-    config = NetworkConfig(
-        Grid.published(bins),
-        kind=RollKind.SEPARATE,
-        widths=tuple(ours[f"encoders.0.{level}.first.weight"].shape[0] for level in range(4)),
-        gain=any(name.startswith("head.decoders.gain.") for name in ours),
-        gradient=ours["head.decoders.filters.last.weight"].shape[0] == 2,
-        n_images=len(slots),
-    )
-    network = SeparateNetwork(config)
-    try:
+        if not all(tensor.isfinite().all() for tensor in ours.values()):
+            raise ReadError("holds numbers that are not finite; download it again")
+        config = NetworkConfig(
+            Grid.published(bins),
+            kind=RollKind.SEPARATE,
+            widths=tuple(ours[f"encoders.0.{level}.first.weight"].shape[0] for level in range(4)),
+            gain=any(name.startswith("head.decoders.gain.") for name in ours),
+            gradient=ours["head.decoders.filters.last.weight"].shape[0] == 2,
+            n_images=len(slots),
+        )
+        with torch.device("meta"):  # which takes no memory
+            needed = sum(tensor.numel() for tensor in SeparateNetwork(config).state_dict().values())
+        if needed > size:
+            raise ReadError("it claims to hold more weights than it has bytes; download it again")
+        network = SeparateNetwork(config)
         network.load_state_dict(ours)
-    except RuntimeError as error:
-        raise ReadError(f"{path}: its layers do not fit the published architecture: {str(error)[:200]}") from error
+    except (ParameterError, KeyError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ReadError(f"its layers do not fit the published architecture: {reason}; download it again") from error
     return network.eval()
 
 

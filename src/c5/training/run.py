@@ -9,10 +9,9 @@ import csv
 import io
 import json
 import math
-import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from c5.datasets import Sample
 from c5.datasets.features import Feature, HistogramFeature
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import REPEATS
+from c5.io.archives import read_whole
 from c5.io.files import write_file
 from c5.metrics import Statistics, summarize_repeats
 from c5.rolls import draw_rolls
@@ -33,8 +33,10 @@ from c5.training.export import export_model
 from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making
 from c5.training.network import Network
+from c5.training.tensors import DAMAGED, read_checkpoint, seal
 
 VALIDATE_EVERY = 10  # epochs
+MOST_PLAN_BYTES = 2**20
 
 
 class Plan(NamedTuple):
@@ -53,12 +55,18 @@ class Plan(NamedTuple):
     @classmethod
     def load(cls, folder: Path) -> Plan:
         try:
-            content = json.loads((folder / "config.json").read_text())
+            content = json.loads(read_whole(folder / "config.json", MOST_PLAN_BYTES))
             making = None if content["making"] is None else Making.from_json(content["making"])
-            return cls(train_config_from_json(content["config"]), content["data"], content["hold_out"], making)
+            config = train_config_from_json(content["config"])
+            for names in (content["data"], content["hold_out"]):
+                if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                    raise ValueError("folders and cameras must be lists of names")
+            return cls(config, content["data"], content["hold_out"], making)
         except FileNotFoundError:
             raise ReadError(f"{folder}: no training run here; start one first") from None
-        except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        except OSError as error:
+            raise ReadError(f"{folder / 'config.json'}: cannot be read: {error.strerror}") from None
+        except (ReadError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StopIteration) as error:
             raise ReadError(f"{folder / 'config.json'}: damaged ({error}); start the run anew") from error
 
 
@@ -185,7 +193,7 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
         },
         buffer,
     )
-    write_file(folder / "checkpoint.pt", buffer.getvalue())
+    write_file(folder / "checkpoint.pt", seal(buffer.getvalue()))
     table = io.StringIO()
     writer = csv.DictWriter(table, fieldnames=rows[-1])
     writer.writeheader()
@@ -193,18 +201,25 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     write_file(folder / "log.csv", table.getvalue().encode())
 
 
+def _same_run(one: TrainConfig, other: TrainConfig) -> bool:
+    """Whether a checkpoint of one configuration can go on with the other, which may be longer."""
+    return one.epochs <= other.epochs and replace(one, epochs=other.epochs) == other
+
+
 def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
     """Put a trainer where the folder's checkpoint left off; without one it stays at the start. The rows of its log."""
     path = folder / "checkpoint.pt"
     if not path.exists():
         return []
+    state: Mapping[str, Any] = read_checkpoint(path, trainer.device)
     try:
-        state: Mapping[str, Any] = torch.load(path, map_location=trainer.device, weights_only=True)
-        if train_config_from_json(json.loads(state["config"])) != trainer.config:
-            raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
-        trainer.load_state(state)
-        trainer.history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
+        config = train_config_from_json(json.loads(state["config"]))
+        history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
         rows: list[dict[str, Any]] = json.loads(state["rows"])
-        return rows
-    except (RuntimeError, KeyError, TypeError, ValueError, OSError, EOFError, pickle.UnpicklingError) as error:
-        raise ReadError(f"{path}: damaged; remove it to start the run anew") from error
+        if _same_run(config, trainer.config):
+            trainer.load_state(state, history)
+    except (RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
+        raise ReadError(f"{path}: {DAMAGED}") from error
+    if not _same_run(config, trainer.config):
+        raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
+    return rows

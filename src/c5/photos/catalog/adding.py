@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from c5.io.files import printable
 from c5.parallel import in_parallel
-from c5.photos.catalog.database import transaction
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, insert, restore, stored_grid
+from c5.photos.catalog.database import select, transaction
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, insert, restore, stored_grid
 from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs
 from c5.photos.photo import Photo, Reading, read_photo
 
@@ -128,7 +128,8 @@ def _select_known(connection: sqlite3.Connection, roots: Iterable[bytes]) -> dic
     known = {}
     for root in roots:
         query = f"SELECT path, size, modified, camera, grid, error FROM photograph WHERE {BELOW}"
-        for path, size, modified, camera, key, error in connection.execute(query, below(root)):
+        kinds = (bytes, int, int, str | None, str | None, str | None)
+        for path, size, modified, camera, key, error in select(connection, query, below(root), *kinds):
             known[path] = _Known(Version(size, modified), camera, key == grid, error)
     return known
 
@@ -148,7 +149,7 @@ def _look_up(
         twin, photo = None, None
         if path not in known:  # else it was written to, and some blocks of it cannot say that nothing has changed
             query = f"SELECT path, {COLUMNS} FROM {JOINED} WHERE (digest, grid, reading) = (?, ?, ?)"
-            rows = connection.execute(query, (digest, stored_grid().key, reading.key)).fetchall()
+            rows = list(select(connection, query, (digest, stored_grid().key, reading.key), bytes, *KINDS))
             if rows:
                 twin, *columns = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
                 with suppress(*DAMAGE):  # it is read instead

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
+from types import TracebackType, UnionType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy as np
 from c5.choices import Selection
 from c5.errors import ParameterError, ProfileError, ReadError, WriteError
 from c5.histograms import Grid
+from c5.io.archives import parse_array, unpack
 from c5.model import Model, Profile
-from c5.model_file import UNPACKING_ERRORS
+from c5.model_file import MOST_BYTES
 from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
-from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, snapshot, transaction
+from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, select, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, parse_time, restore, stored_grid
+from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, parse_time, restore, stored_grid
 from c5.photos.files import Failure, file_version, resolve
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
@@ -106,9 +107,8 @@ class Catalog:
         """What there is of each camera, by name; what has no camera comes last."""
         with explain_errors(self.path), snapshot(self._connection):
             (failed,) = self._connection.execute("SELECT COUNT(*) FROM photograph WHERE error IS NOT NULL").fetchone()
-            rows = self._connection.execute(
-                "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph GROUP BY camera"
-            ).fetchall()
+            query = "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph GROUP BY camera"
+            rows = list(select(self._connection, query, (), str | None, int, str | None, str | None))
         rows.sort(key=lambda row: (row[0] is None, row[0]))
         statuses = []
         for camera, count, oldest, newest in rows:
@@ -119,7 +119,8 @@ class Catalog:
     def failures(self) -> list[Failure]:
         """The files that cannot be used, and why."""
         with explain_errors(self.path):
-            rows = self._connection.execute("SELECT path, error FROM photograph WHERE error IS NOT NULL ORDER BY path")
+            query = "SELECT path, error FROM photograph WHERE error IS NOT NULL ORDER BY path"
+            rows = select(self._connection, query, (), bytes, str)
             return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 
     def holds(self, path: str | Path) -> bool:
@@ -134,7 +135,7 @@ class Catalog:
         None if the file has changed since, or if the entry is on another grid or was read in another way. The file is
         not opened.
         """
-        row = self._select_unchanged(path, f"grid, reading, {COLUMNS}")
+        row = self._select_unchanged(path, f"grid, reading, {COLUMNS}", str | None, str | None, *KINDS)
         if row is None or grid != stored_grid() or row[:2] != (grid.key, reading.key):
             return None
         with suppress(*DAMAGE):  # the file itself is whole
@@ -143,18 +144,17 @@ class Catalog:
 
     def find_camera_and_time(self, path: str | Path) -> tuple[str | None, datetime | None] | None:
         """What a file says of its camera and time, without opening it; None if it has changed since it was added."""
-        row = self._select_unchanged(path, "json_extract(facts, '$.camera'), time")
+        row = self._select_unchanged(path, "json_extract(facts, '$.camera'), time", str | None, str | None)
         return None if row is None else (row[0], parse_time(row[1]))
 
-    def _select_unchanged(self, path: str | Path, columns: str) -> tuple[Any, ...] | None:
+    def _select_unchanged(self, path: str | Path, columns: str, *kinds: type | UnionType) -> tuple[Any, ...] | None:
         """Columns of a file's entry; None if there is none, or if the file has changed since."""
         version = file_version(path)
         if version is None:
             return None
         query = f"SELECT {columns} FROM {JOINED} WHERE (path, size, modified) = (?, ?, ?)"
         with explain_errors(self.path):
-            row: tuple[Any, ...] | None = self._connection.execute(query, (resolve(path), *version)).fetchone()
-        return row
+            return next(select(self._connection, query, (resolve(path), *version), *kinds), None)
 
     def photos(
         self,
@@ -198,10 +198,8 @@ class Catalog:
             if not drawn:
                 return None
             contents = _digest_roll(drawn)
-            kept = self._connection.execute(
-                "SELECT features FROM profile WHERE (model, camera, selection, count, roll) = (?, ?, ?, ?, ?)",
-                (*key, contents),
-            ).fetchone()
+            query = "SELECT features FROM profile WHERE (model, camera, selection, count, roll) = (?, ?, ?, ?, ?)"
+            kept = next(select(self._connection, query, (*key, contents), bytes), None)
             known = None if kept is None else _unpack_profile(kept[0], model, camera)
             if known is not None:
                 profile, used = known
@@ -230,10 +228,9 @@ class Catalog:
 
     def _restore(self, candidate: Candidate) -> Photo:
         query = f"SELECT {COLUMNS} FROM {JOINED} WHERE id = ?"
-        row = self._connection.execute(query, (candidate.id,)).fetchone()
         try:
-            return restore(candidate.path, *row)
-        except DAMAGE as error:
+            return restore(candidate.path, *next(select(self._connection, query, (candidate.id,), *KINDS)))
+        except (*DAMAGE, StopIteration) as error:
             raise damaged(self.path, f"the entry of {candidate.path}") from error
 
 
@@ -254,11 +251,11 @@ def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:
 def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, set[bytes]] | None:
     """The same as it was kept; None if it is damaged, so that it is made again."""
     try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as file:
-            used = {bytes(digest) for digest in file["used"]}
-            levels = tuple(file[f"level_{i}"] for i in range(len(file.files) - 1))
+        parts = unpack(packed, MOST_BYTES)
+        used = {bytes(digest) for digest in parse_array(parts["used.npy"], "u")}
+        levels = tuple(parse_array(parts[f"level_{i}.npy"]) for i in range(len(parts) - 1))
         profile = Profile(model.identity, levels, len(used), camera)
         model.check_profile(profile)
-    except (*UNPACKING_ERRORS, ProfileError):
+    except (KeyError, ParameterError, ProfileError, ReadError, TypeError):
         return None
     return profile, used

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import UnionType
+from typing import Any
 
 from c5.errors import C5Error, DataError, WriteError
 from c5.io.files import data_folder
@@ -16,6 +19,11 @@ APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
 VERSION = 4
 """Counts up with the tables. What the stored histograms are, each entry says itself."""
+
+LARGEST = 2**62
+"""Sizes, times and numbers are smaller."""
+LONGEST = 10_000
+"""Messages and facts are shorter."""
 
 BUSY_SECONDS = 60
 """So long a writer waits for another; each writes for milliseconds at a time."""
@@ -81,6 +89,8 @@ def connect(path: Path) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"{path}: cannot be made: {error.strerror}; choose another place for the catalogue") from None
+    if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # SQLite would wait for a pipe
+        raise DataError(f"{path}: not a file; choose another for the catalogue")
     with explain_errors(path):
         # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
         place = f"{path.absolute().as_uri()}{'?immutable=1' if _is_fixed(path) else ''}"
@@ -116,7 +126,33 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
         )
     if version < VERSION:
         raise DataError(f"{path}: made by an older version of c5-awb; remove it and add the photographs again")
+    query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+    if {_words(sql) for (sql,) in select(connection, query, (), str)} != {
+        _words(statement) for statement in SCHEMA if "CREATE" in statement
+    }:  # views and triggers of others could do anything, and never end
+        raise damaged(path, "it has other tables")
     return True
+
+
+def _words(statement: str) -> str:
+    """A statement without comments and white space."""
+    return "".join(re.sub("--.*", "", statement).split())
+
+
+def select(
+    connection: sqlite3.Connection, query: str, arguments: Sequence[Any], *kinds: type | UnionType
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, whose columns must be of these types: SQLite itself stores anything in any column."""
+    for row in connection.execute(query, arguments):
+        for value, kind in zip(row, kinds, strict=True):
+            plausible = len(value) <= LONGEST if isinstance(value, str) else True
+            if isinstance(value, int):
+                plausible = -LARGEST < value < LARGEST
+            if not isinstance(value, kind) or not plausible:
+                error = sqlite3.DatabaseError(f"a column holds {value!r:.60}")
+                error.sqlite_errorname = "SQLITE_CORRUPT"
+                raise error
+        yield row
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
@@ -167,6 +203,8 @@ def explain_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         name = getattr(error, "sqlite_errorname", None)
+        if name is None and "decode to UTF-8" in str(error):
+            name = "SQLITE_CORRUPT"
         if name is None:  # a mistake of the program, not a state of the file
             raise
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -180,7 +218,8 @@ def explain_errors(path: Path) -> Iterator[None]:
 
 def damaged(path: Path, reason: str) -> C5Error:
     """The error for a file that is no whole catalogue."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in reason[:200])
     return DataError(
-        f"{path}: not a catalogue, or damaged ({reason}); move it away and add the photographs again: "
+        f"{path}: not a catalogue, or damaged ({shown}); move it away and add the photographs again: "
         "all in it comes from them"
     )

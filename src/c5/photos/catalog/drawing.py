@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,8 @@ import numpy as np
 
 from c5.choices import SELECTIONS, Selection
 from c5.errors import ParameterError
+from c5.photos.catalog import entries
+from c5.photos.catalog.database import select
 from c5.rolls import MOST_VIVID
 
 
@@ -43,28 +45,27 @@ def draw_candidates(
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
         raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
-    excluded = connection.execute("SELECT digest FROM photograph WHERE path = ?", (exclude,)).fetchone()
-    unwanted = set() if excluded is None else {excluded[0]}
+    unwanted = {row[0] for row in select(connection, "SELECT digest FROM photograph WHERE path = ?", (exclude,), bytes)}
     if selection is Selection.RANDOM:
         return _draw_random(connection, camera, count, rng, unwanted)
     if selection is Selection.RECENT:
-        with closing(connection.execute(f"{SELECT} ORDER BY time DESC, modified DESC", (camera,))) as rows:
-            return _first_distinct(map(_candidate, rows), count, unwanted)
-    with closing(connection.execute(f"{SELECT} ORDER BY vividness DESC", (camera,))) as rows:
-        pool = _first_distinct(map(_candidate, rows), max(count, MOST_VIVID), unwanted)
+        with closing(_select(connection, "ORDER BY time DESC, modified DESC", camera)) as rows:
+            return _first_distinct(rows, count, unwanted)
+    with closing(_select(connection, "ORDER BY vividness DESC", camera)) as rows:
+        pool = _first_distinct(rows, max(count, MOST_VIVID), unwanted)
     return [pool[i] for i in rng.permutation(len(pool))[:count]]
 
 
 def _draw_random(
     connection: sqlite3.Connection, camera: str, count: int, rng: np.random.Generator, unwanted: set[bytes]
 ) -> list[Candidate]:
-    (last,) = connection.execute("SELECT MAX(number) FROM photograph WHERE camera = ?", (camera,)).fetchone()
-    total = 0 if last is None else last + 1
+    total = entries.count(connection, camera)
     drawn = min(total, 2 * count + 2)  # some may be the same
     while True:
         numbers = json.dumps(rng.choice(total, drawn, replace=False).tolist()) if drawn else "[]"
-        query = f"{SELECT} AND number IN (SELECT value FROM json_each(?))"
-        found = [_candidate(row) for row in connection.execute(query, (camera, numbers))]
+        found = list(_select(connection, "AND number IN (SELECT value FROM json_each(?))", camera, numbers))
+        if len(found) < drawn:  # a damaged catalogue, in which numbers are missing
+            found, drawn = list(_select(connection, "", camera)), total
         chosen = _first_distinct((found[i] for i in rng.permutation(len(found))), count, unwanted)
         if len(chosen) == count or drawn == total:
             return chosen
@@ -82,6 +83,11 @@ def _first_distinct(candidates: Iterable[Candidate], count: int, unwanted: set[b
     return list(chosen.values())
 
 
-def _candidate(row: tuple[int, bytes, bytes, str]) -> Candidate:
-    number, path, digest, made = row
-    return Candidate(number, Path(os.fsdecode(path)), digest, made)
+def _select(
+    connection: sqlite3.Connection, rest: str, camera: str, *arguments: str
+) -> Generator[Candidate, None, None]:
+    """Photographs of a camera, with the rest of the query."""
+    for number, path, digest, made in select(
+        connection, f"{SELECT} {rest}", (camera, *arguments), int, bytes, bytes, str
+    ):
+        yield Candidate(number, Path(os.fsdecode(path)), digest, made)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import zlib
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import numpy as np
 
+from c5.color import Float64s
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import C5Error
 from c5.histograms import Grid, Histograms
 from c5.model import load_model
+from c5.photos.catalog.database import select
 from c5.photos.files import Version
 from c5.photos.photo import Photo, Reading
 
-DAMAGE = (C5Error, KeyError, TypeError, ValueError, zlib.error)
+DAMAGE = (C5Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error)
 """What `restore` was seen to raise on a damaged entry."""
 
 COLUMNS = "time, grid, facts, packed"
 """What `restore` needs, of the tables `JOINED`."""
+KINDS: tuple[type | UnionType, ...] = (str | None, str, str, bytes)
 
 JOINED = "photograph JOIN details ON photograph = id"
 
@@ -53,8 +58,7 @@ def insert(
     name = photo.camera or camera
     number = None
     if name is not None:
-        (last,) = connection.execute("SELECT MAX(number) FROM photograph WHERE camera = ?", (name,)).fetchone()
-        number = 0 if last is None else last + 1
+        number = count(connection, name)
     time = None if photo.time is None else photo.time.isoformat(" ", "microseconds")
     histograms = photo.histograms
     made = (histograms.grid.key, photo.reading.key)
@@ -70,22 +74,42 @@ def insert(
 def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) -> Photo:
     """The photograph of an entry, to the last bit. One on another grid has no histograms."""
     known = json.loads(facts)
-    matrices, as_shot = known["matrices"], known["as_shot"]
+    camera, matrices, as_shot = known["camera"], known["matrices"], known["as_shot"]
+    black, white, assume_srgb = known["reading"]
+    if not isinstance(camera, str | None) or not math.isfinite(black + (white or 0)):
+        raise ValueError("facts that cannot be")
     return Photo(
         path,
-        known["camera"],
+        camera,
         parse_time(time),
-        None if as_shot is None else np.array(as_shot, dtype=np.float64),
-        np.array(known["gray_world"], dtype=np.float64),
+        None if as_shot is None else _light(as_shot),
+        _light(known["gray_world"]),
         None if matrices is None else CameraMatrices(*matrices),
         int(known["orientation"]),
-        Reading(*known["reading"]),
+        Reading(black, white, bool(assume_srgb)),
         Histograms.unpack(stored_grid(), packed) if grid == stored_grid().key else None,
     )
 
 
+def _light(stored: list[float]) -> Float64s:
+    light = np.array(stored, dtype=np.float64)
+    if light.shape != (3,) or not np.isfinite(light).all() or light.min() <= 0:
+        raise ValueError("a light that cannot be")
+    return light
+
+
+def count(connection: sqlite3.Connection, camera: str) -> int:
+    """How many photographs there are of a camera, by their numbers."""
+    query = "SELECT MAX(number) FROM photograph WHERE camera = ?"
+    ((last,),) = select(connection, query, (camera,), int | None)
+    return 0 if last is None else max(0, last + 1)
+
+
 def parse_time(stored: str | None) -> datetime | None:
-    return None if stored is None else datetime.fromisoformat(stored)
+    try:
+        return None if stored is None else datetime.fromisoformat(stored).replace(tzinfo=None)
+    except ValueError:
+        return None
 
 
 def _describe(photo: Photo) -> str:
