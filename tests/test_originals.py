@@ -184,11 +184,11 @@ def test_names_that_terminals_would_obey_are_shown_safely_and_work(tmp_path: Pat
     for text in (stdout, stderr, (out / "balance.csv").read_text()):
         assert not {letter for letter in text if not letter.isprintable()} - {"\n"}
     assert {os.fsencode(path.name) for path in out.glob("*.c5.jpg")} == {name + b".c5.jpg" for name in names}
-    (folder / os.fsdecode(b"bad\x1b\xff.dng")).write_bytes(b"II*\0")
+    (folder / os.fsdecode(b"bad\x1b\xff\n.dng")).write_bytes(b"II*\0")
     for command in (("balance", folder, "--json"), ("catalog", "add", folder, "--catalog", catalog)) * 2:
         code, stdout, stderr = run(*command)
         assert code == 1
-        assert "bad\\x1b\\udcff.dng" in stderr
+        assert f"c5: {printable(folder)}/bad\\x1b\\udcff\\n.dng: " in stderr
         assert not {letter for letter in stdout + stderr if not letter.isprintable()} - {"\n"}
 
 

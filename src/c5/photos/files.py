@@ -36,8 +36,8 @@ class Failure(NamedTuple):
         """What an exception says about a file."""
         if isinstance(error, OSError):
             return cls(path, printable(f"{path}: cannot be read: {error.strerror or error}"))
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        message = printable(reason if str(path) in reason else f"{path}: {reason}")
+        name, reason = printable(path), printable(error) or type(error).__name__
+        message = reason if name in reason else f"{name}: {reason}"
         return (Developed if isinstance(error, NotLinearError) else cls)(path, message)
 
 
