@@ -399,7 +399,9 @@ def test_what_the_catalogue_holds_is_not_opened(shoot: Shoot, tmp_path: Path) ->
         status = path.stat()
         path.write_bytes(b"\0" * status.st_size)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert run("balance", photos, "--catalog", catalog, *commands) == expected
+    again = run("balance", photos, "--catalog", catalog, *commands)
+    assert again[:2] == expected[:2]
+    assert again[2].splitlines()[-1].startswith("0 written, 18 already there, ")  # nothing that would not change
     assert expected[0] == 0
     assert len(before) == 18
     assert {path: path.read_bytes() for path in before} == before
@@ -753,23 +755,34 @@ def test_no_photograph_is_ever_replaced(tmp_path: Path, monkeypatch: pytest.Monk
     assert run("balance", folder, "--json")[1].count("\n") == 2  # a.png and IMG_1.dng
 
 
+def test_a_folder_of_outputs_is_ordered_as_the_photographs_are(tmp_path: Path) -> None:
+    for name in ("p/IMG_1.DNG", "p/r/IMG_1.dng", "q/IMG_1.dng"):
+        save(tmp_path / name)
+    out = tmp_path / "out"
+
+    def made(*folders: str) -> set[str]:
+        shutil.rmtree(out, ignore_errors=True)
+        asked = [tmp_path / folder for folder in folders]
+        assert run("balance", *asked, "--dng", "--pp3", "--json", "--out", out)[0] == 0
+        return {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} - {"balance.jsonl"}
+
+    assert made("p") == {"IMG_1.DNG", "IMG_1.DNG.pp3", "r/IMG_1.dng", "r/IMG_1.dng.pp3"}
+    names = ("p/IMG_1.DNG", "p/r/IMG_1.dng", "q/IMG_1.dng")
+    assert made("p", "q") == {f"{name}{ending}" for name in names for ending in ("", ".pp3")}
+    assert made("p/r/IMG_1.dng") == {"IMG_1.dng", "IMG_1.dng.pp3"}
+
+
 def test_two_that_want_one_place_get_none(tmp_path: Path) -> None:
-    twins = [save(tmp_path / "p" / "IMG_1.dng"), save(tmp_path / "q" / "IMG_1.dng", 2)]
-    other, out = save(tmp_path / "q" / "IMG_2.dng", 3), tmp_path / "out"
-    code, stdout, stderr = run("balance", tmp_path / "p", tmp_path / "q", "--dng", "--xmp", "--json", "--out", out)
+    twins = [save(tmp_path / "p" / "IMG_1.dng"), save(tmp_path / "p" / "IMG_1.nef", 4)]
+    code, _, stderr = run("balance", tmp_path / "p", "--xmp", "--pp3")
     assert code == 1
     for twin, rival in (twins, twins[::-1]):
-        for name in ("IMG_1.dng", "IMG_1.xmp"):
-            assert f"c5: {twin}: {out / name} is wanted for {rival} too" in stderr
-    assert sorted(path.name for path in out.iterdir()) == ["IMG_2.dng", "IMG_2.xmp", "balance.jsonl"]
-    assert other.name in stdout
-    assert len((out / "balance.jsonl").read_text().splitlines()) == 3
-    save(tmp_path / "p" / "IMG_1.nef", 4)
-    assert run("balance", tmp_path / "p", "--xmp", "--pp3")[0] == 1
+        assert f"c5: {twin}: {tmp_path / 'p' / 'IMG_1.xmp'} is wanted for {rival} too" in stderr
     made = {path.name for path in (tmp_path / "p").iterdir()}
     assert made == {"IMG_1.dng", "IMG_1.nef", "IMG_1.dng.pp3", "IMG_1.nef.pp3"}
+    twins.append(save(tmp_path / "q" / "IMG_1.dng", 2))
     # However a photograph is spelled, it is one.
-    assert run("balance", twins[1], tmp_path / "p" / ".." / "q" / "IMG_1.dng", "--xmp")[0] == 0
+    assert run("balance", twins[2], tmp_path / "p" / ".." / "q" / "IMG_1.dng", "--xmp")[0] == 0
 
 
 # What fails -----------------------------------------------------------------------------------------------------------
@@ -809,13 +822,20 @@ def test_what_cannot_be_written_does_not_stop_the_set(tmp_path: Path) -> None:
     assert (photos / "c.dng.pp3").is_file()
 
 
-def test_a_sidecar_beside_the_photograph_counts_more_than_an_old_copy(tmp_path: Path) -> None:
+def test_a_sidecar_beside_the_photograph_is_taken_over_but_nobodys_is_lost(tmp_path: Path) -> None:
     raw, out = save(tmp_path / "a.dng"), tmp_path / "out"
     (tmp_path / "a.dng.pp3").write_text("[Exposure]\nCompensation=0.7\n")
     out.mkdir()
     (out / "a.dng.pp3").write_text("[Exposure]\nCompensation=0.1\n")
     assert run("balance", raw, "--pp3", "--out", out, "--overwrite")[0] == 0
-    assert "Compensation=0.7" in (out / "a.dng.pp3").read_text()
+    assert "Compensation=0.1" in (out / "a.dng.pp3").read_text()
+    (out / "a.dng.pp3").unlink()
+    for options in ([], ["--overwrite"]):
+        assert run("balance", raw, "--pp3", "--out", out, *options)[0] == 0
+        assert "Compensation=0.7" in (out / "a.dng.pp3").read_text()
+    assert run("balance", raw, "--undo", "--out", out)[0] == 0
+    assert not list(out.iterdir())
+    assert (tmp_path / "a.dng.pp3").read_text() == "[Exposure]\nCompensation=0.7\n"
     (tmp_path / "a.dng.pp3").write_bytes(b"[broken\n=\n\0")
     code, _, stderr = run("balance", raw, "--pp3", "--out", out, "--overwrite")
     assert code == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
@@ -17,16 +18,20 @@ from c5.choices import SELECTIONS, Fallback, Selection
 from c5.cli.console import complain, console, errors, print_table, progress_bar
 from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
 from c5.errors import C5Error, ParameterError, ReadError
-from c5.photos.outputs import Output, list_outputs, load_output
+from c5.io.files import printable
+from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
     from c5.photos.catalog import Catalog
-    from c5.photos.files import Failure
+    from c5.photos.files import Failure, Photographs
     from c5.photos.rolls import Roll
 
 PAGE = 60
 """So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
+
+SHOWN = 10
+"""So many sidecars whose balance was set by hand are named."""
 
 SELECTION_NAMES = [selection.value for selection in SELECTIONS]
 
@@ -98,7 +103,16 @@ def balance(
         ),
     ] = False,
     fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace or add to what exists.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what c5 wrote, and add to sidecars of other programs.")
+    ] = False,
+    replace_custom: Annotated[
+        bool, typer.Option("--replace-custom", help="The same, also where a balance was set by hand.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take back what c5 wrote for these files, and nothing else.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
@@ -108,9 +122,11 @@ def balance(
 
     The camera is told by the file; what the model knows of it comes from the catalogue (`c5 catalog add`).
 
-    No photograph is ever written to. What exists already is passed over, so that the same command goes on where it was
-    stopped. A file that fails is named at the end, and makes the exit code 1.
+    No photograph is ever written to, nor any file that c5 did not write; sidecars keep what else they hold. What exists
+    already is passed over, so that the same command goes on where it was stopped. A file that fails is named at the
+    end, and makes the exit code 1.
     """
+    from c5.io.files import check_folder
     from c5.model import Profile, load_model
     from c5.parallel import in_parallel
     from c5.photos import balancing
@@ -118,46 +134,88 @@ def balance(
     from c5.photos.photo import Reading
 
     outputs = {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
+    asked = list_photographs(files)
+    if not asked.paths:
+        raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
+    if undo:
+        _undo(asked, outputs, out, sheet=sheet, dry_run=dry_run)
+        return
     for name, output in outputs.items():
         if output.copies and out is None:
             raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
     if as_json and as_csv and out is None:
         raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
-    paths, unreadable = list_photographs(files)
-    if not paths:
-        raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
-    tables = [name for name, asked in (("json", as_json), ("csv", as_csv)) if asked]
-    run = _Run(paths, outputs, tables, out, sheet=sheet, overwrite=overwrite)
-    run.failures += [failure.message for failure in unreadable]
-    try:
-        with ExitStack() as stack:
-            settings = balancing.Settings(
-                load_model(model),
-                None if profile is None else Profile.load(profile),
-                _open_catalog(catalog, stack),
-                camera,
-                Selection(selection),
-                roll_size,
-                smooth,
-                fallback,
-                Reading(black, white, assume_srgb),
-                thumbnails=sheet,
-            )
-            results = stack.enter_context(closing(balancing.balance(paths, settings, wanted=run.due)))
-            written = stack.enter_context(closing(in_parallel(run.write, results)))
-            progress = stack.enter_context(progress_bar())
-            for result, made in progress.track(written, len(run.due), description="balancing"):
-                run.take(result, made, selection)
-        run.finish()
-    except KeyboardInterrupt:
-        how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
-        complain(f"stopped; what is written stays, and {how}")
-        raise typer.Exit(130) from None
-    finally:
-        for failure in run.failures:
-            complain(failure)
+    if out is not None:
+        check_folder(out)
+    tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
+    with ExitStack() as stack:
+        known = _open_catalog(catalog, stack)
+        run = _Run(asked, outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
+        if dry_run:
+            run.show_plan()
+            return
+        settings = balancing.Settings(
+            load_model(model),
+            None if profile is None else Profile.load(profile),
+            known,
+            camera,
+            Selection(selection),
+            roll_size,
+            smooth,
+            fallback,
+            Reading(black, white, assume_srgb),
+            thumbnails=sheet,
+        )
+        try:
+            with ExitStack() as work:
+                results = work.enter_context(closing(balancing.balance(asked.paths, settings, wanted=run.due)))
+                written = work.enter_context(closing(in_parallel(run.write, results)))
+                progress = work.enter_context(progress_bar())
+                for result, made in progress.track(written, len(run.due), description="balancing"):
+                    run.take(result, made, selection)
+            run.finish()
+        except KeyboardInterrupt:
+            how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
+            complain(f"stopped; what is written stays, and {how}")
+            raise typer.Exit(130) from None
+        finally:
+            for failure in run.failures:
+                complain(failure)
     run.print_summary()
     if run.failures:
+        raise typer.Exit(1)
+
+
+def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
+    """Take back what was written for photographs: all kinds of output, unless some are named."""
+    from c5.photos.writing import Undone, plan_outputs, remove_own, undo_output
+
+    kinds = outputs or (BUILT_IN if not sheet else {})
+    places, _ = plan_outputs(asked.paths, kinds, out, asked.root)
+    tasks = [
+        (place, partial(undo_output, path, kinds[name], place, dry_run=dry_run))
+        for (path, name), place in places.items()
+        if os.path.lexists(place)
+    ]
+    for place in sorted((out or Path()).glob("sheet*.jpg")) if sheet or not outputs else []:
+        if re.fullmatch(r"sheet(-\d+)?\.jpg", place.name):
+            tasks.append((place, partial(remove_own, place, dry_run=dry_run)))
+    done = dict.fromkeys(Undone, 0)
+    failures = []
+    for place, task in tasks:
+        try:
+            became = task()
+        except C5Error as error:
+            failures.append(error)
+            continue
+        done[became] += 1
+        if became is not Undone.FOREIGN:
+            errors.print(f"{printable(place)}: {'would be ' if dry_run else ''}{became.value}")
+    for failure in failures:
+        complain(failure)
+    counts = {what.value: count for what, count in done.items() if what is not Undone.FOREIGN}
+    errors.print(", ".join(f"{count} {what}" for what, count in (counts | {"failed": len(failures)}).items()))
+    if failures:
         raise typer.Exit(1)
 
 
@@ -175,72 +233,128 @@ class _Run:
 
     def __init__(
         self,
-        paths: list[Path],
+        asked: Photographs,
         outputs: dict[str, Output],
         tables: list[str],
         out: Path | None,
+        catalog: Catalog | None,
         *,
         sheet: bool,
         overwrite: bool,
+        replace_custom: bool,
     ) -> None:
-        from c5.photos.writing import check_places, plan_outputs
+        from c5.photos.writing import plan_outputs, protect
+
+        def is_catalogued(place: Path) -> bool:
+            return overwrite and catalog is not None and os.path.exists(place) and catalog.holds(place)
 
         self.outputs = outputs
-        self.overwrite = overwrite
-        self.places, refused = plan_outputs(paths, outputs, out)
-        self.failures = [failure.message for failure in refused]
+        overwrite = self.overwrite = overwrite or replace_custom
+        self.replace_custom = replace_custom
+        self.asked = asked
+        paths = asked.paths
+        self.places, refused = plan_outputs(paths, outputs, out, asked.root, is_catalogued)
+        self.failures = [failure.message for failure in (*asked.unreadable, *refused)]
         pages = range(1, -(-len(paths) // PAGE) + 1)
         names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if sheet else []
         self.sheets = [(out or Path()) / name for name in names]
         self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
-        check_places(for_set, paths)
+        find_original = protect(paths, is_catalogued)
+        self.closed = {place for place in for_set if find_original(place)}
+        """Places of files for the whole set that originals have."""
+        self.failures += [f"{place}: {find_original(place)}; write to another folder" for place in self.closed]
         places = [*self.places.values(), *for_set]
-        self.there = set() if overwrite else {place for place in places if os.path.lexists(place)}
+        self.there = set() if overwrite else {place for place in places if os.path.lexists(place)} - self.closed
         """What exists already and stays."""
-        is_printed = (not outputs and not for_set) or None in self.tables.values()
+        self.is_printed = (not outputs and not for_set) or None in self.tables.values()
         self.due = paths
         """The photographs of which something is to be written or printed."""
-        if not is_printed and self.there.issuperset(for_set):
+        if not self.is_printed and (self.there | self.closed).issuperset(for_set):
             unfinished = {path for (path, _), place in self.places.items() if place not in self.there}
             unfinished |= {failure.path for failure in refused}
             self.due = [path for path in paths if path in unfinished]
         self.rolls: set[Roll] = set()
         self.rows: list[dict[str, Any]] = []
         self.page: list[Balance] = []
-        self.written = 0
+        self.custom: list[str] = []
+        """Sidecars whose balance was set by hand, and stays."""
+        self.passed = asked.exports
+        self.written = self.unchanged = 0
 
-    def write(self, result: Balance | Failure) -> list[Path | str]:
-        """Write the files of one photograph; where they are, or what is wrong with them."""
+    def show_plan(self) -> None:
+        """Print what would be written, and what would be refused."""
+        from c5.photos.writing import refuse_foreign
+
+        outputs: list[tuple[Output | None, Path]] = [
+            (self.outputs[kind], place) for (_, kind), place in self.places.items()
+        ]
+        outputs += [(None, place) for place in self.sheets if place not in self.closed]
+        count = 0
+        for output, place in outputs:
+            if place in self.there:
+                continue
+            try:
+                refuse_foreign(output, place)
+            except C5Error as error:
+                self.failures.append(str(error))
+                continue
+            count += 1
+            how = "add to" if output is not None and output.keeps and os.path.exists(place) else "write"
+            console.print(f"would {how} {printable(place)}")
+        for table in self.tables.values():
+            if table is not None and table not in (self.there | self.closed):
+                count += 1
+                console.print(f"would write {printable(table)}")
+        for failure in self.failures:
+            complain(failure)
+        errors.print(f"{len(self.due)} photographs to read, {count} files to write, {len(self.there)} already there")
+        if self.failures:
+            raise typer.Exit(1)
+
+    def write(self, result: Balance | Failure) -> list[Path | C5Error | None]:
+        """Write the files of one photograph; where they are, or what is wrong with them. None is one that stays."""
         from c5.photos.files import Failure
+        from c5.photos.sidecars.marks import CustomBalanceError
         from c5.photos.writing import write_output
 
-        done: list[Path | str] = []
+        done: list[Path | C5Error | None] = []
         for name, output in self.outputs.items():
             place = self.places.get((result.path, name))
             if place is None or place in self.there or isinstance(result, Failure):
                 continue
+            how = {"overwrite": self.overwrite, "replace_custom": self.replace_custom}
             try:
-                done.append(write_output(result, output, place, overwrite=self.overwrite))
+                done.append(write_output(result, output, place, **how))
+            except CustomBalanceError as error:
+                done.append(error)
             except C5Error as error:
-                done.append(f"{error} (--{name})")
+                done.append(type(error)(f"{error} (--{name})"))
         return done
 
-    def take(self, result: Balance | Failure, made: list[Path | str], selection: str) -> None:
+    def take(self, result: Balance | Failure, made: list[Path | C5Error | None], selection: str) -> None:
         """Print one result and what was written for it."""
-        from c5.photos.files import Failure
+        from c5.photos.files import Developed, Failure
+        from c5.photos.sidecars.marks import CustomBalanceError
         from c5.photos.summary import describe
 
         if isinstance(result, Failure):
-            self.failures.append(result.message)
+            if isinstance(result, Developed) and result.path not in self.asked.named:
+                self.passed += 1
+            else:
+                self.failures.append(result.message)
             return
         if result.roll not in self.rolls:
             self.rolls.add(result.roll)
             self.failures += [failure.message for failure in result.roll.failures]
             _print_roll(result.roll, selection)
         for item in made:
-            if isinstance(item, str):
-                self.failures.append(item)
+            if isinstance(item, CustomBalanceError):
+                self.custom.append(str(item))
+            elif isinstance(item, C5Error):
+                self.failures.append(str(item))
+            elif item is None:
+                self.unchanged += 1
             else:
                 self._note_written(item)
         row = describe(result, self.outputs.values())
@@ -271,10 +385,24 @@ class _Run:
 
     def print_summary(self) -> None:
         uncertain = sum(row["uncertain"] for row in self.rows)
-        counts = {"written": self.written, "already there": len(self.there), "uncertain": uncertain}
+        for kept in self.custom[:SHOWN]:
+            errors.print(f"left alone: {printable(kept)}")
+        if len(self.custom) > SHOWN:
+            errors.print(f"left alone: {len(self.custom) - SHOWN} more")
+        counts = {"written": self.written, "already there": len(self.there) + self.unchanged, "uncertain": uncertain}
+        counts |= {name: count for name, count in self._passed_over().items() if count}
         counts["failed"] = len(self.failures)
         text = ", ".join(f"{count} {what}" for what, count in counts.items())
-        errors.print(f"{text}{'; --overwrite replaces what is there' if self.there else ''}")
+        hints = ["--overwrite replaces what is there"] if self.there else []
+        hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
+        if not self.outputs and not self.tables and not self.sheets and self.rows:
+            hints.append(
+                "to write it for your program, add --xmp, --pp3, --darktable or --dng; for pictures, --preview"
+            )
+        errors.print("; ".join([text, *hints]))
+
+    def _passed_over(self) -> dict[str, int]:
+        return {"set by hand": len(self.custom), "pictures passed over": self.passed}
 
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
@@ -292,7 +420,7 @@ class _Run:
         """Write a file of the whole set, unless it is there already."""
         from c5.io.files import write_file
 
-        if place in self.there:
+        if place in self.there or place in self.closed:
             return
         try:
             self._note_written(write_file(place, make()))
@@ -301,7 +429,7 @@ class _Run:
 
     def _note_written(self, path: Path) -> None:
         self.written += 1
-        errors.print(path)
+        errors.print(printable(path))
 
 
 def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> bytes:
@@ -320,7 +448,7 @@ def _print_roll(roll: Roll, selection: str) -> None:
         Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:
-        used = f": {', '.join(path.name for path in roll.paths)}" if roll.paths else ""
+        used = f": {', '.join(printable(path.name) for path in roll.paths)}" if roll.paths else ""
         more = "; more would help: c5 catalog add DIR" if roll.size < 2 else ""
         errors.print(f"{roll.camera or 'camera not told'}: {what}{used}{more}")
 

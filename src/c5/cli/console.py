@@ -16,6 +16,7 @@ from rich.text import Text
 
 from c5.cli.environment import threads_unlimited
 from c5.errors import ParameterError
+from c5.io.files import printable
 
 errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
 console = Console(soft_wrap=True, highlight=False, markup=False)
@@ -41,8 +42,7 @@ def complain(problem: object) -> None:
     message = str(problem)
     for python, flag in FLAGS.items():
         message = message.replace(python, flag)
-    printable = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in message)
-    errors.print(f"c5: {printable}")
+    errors.print(f"c5: {printable(message)}")
 
 
 def progress_bar(*, transient: bool = True) -> Progress:
@@ -94,7 +94,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """As wide as the terminal; elsewhere wide enough that nothing is cut."""
     table = Table(*headings)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     Console(width=None if console.is_terminal else 200, highlight=False).print(table)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
 from c5.errors import C5Error, DataError, ReadError, WriteError
-from c5.io.files import open_regular
+from c5.io.files import NOT_OWN, open_regular
 
 START = struct.Struct("<8sI")  # magic, version
 CHUNK = struct.Struct("<4sII")  # kind, bytes of the head, bytes of the payload; then both, and the CRC-32 of all of it
@@ -253,6 +253,8 @@ def write_container(
     path = Path(path)
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
+    if path.exists() and not form.recognises(path):
+        raise WriteError(f"{path}: {NOT_OWN}")
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

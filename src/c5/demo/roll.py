@@ -14,7 +14,9 @@ from c5.color import Float64s
 from c5.demo.camera import VirtualCamera
 from c5.demo.dng import Layout, write_dng
 from c5.demo.photo import render_roll
-from c5.io.files import write_file
+from c5.errors import WriteError
+from c5.io.files import NOT_OWN, write_file
+from c5.io.marks import is_signed
 
 SIZE = (1280, 1920)
 """Height and width of a photograph: as with real cameras, several repeats of the filters go into a working pixel."""
@@ -54,7 +56,10 @@ def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.G
 def _remove_old_roll(folder: Path) -> None:
     """Remove the photographs of an earlier roll, by its manifest: a roll must come from one camera."""
     manifest = folder / MANIFEST
-    if manifest.exists():
-        for row in csv.DictReader(manifest.read_text().splitlines()):
-            if str(row.get("camera")).startswith("Virtual "):  # anything else is somebody's own
-                (folder / Path(row["path"]).name).unlink(missing_ok=True)
+    rows = list(csv.DictReader(manifest.read_text().splitlines())) if manifest.exists() else []
+    if not all(str(row.get("camera")).startswith("Virtual ") for row in rows):
+        raise WriteError(f"{manifest}: {NOT_OWN}")
+    for row in rows:
+        path = folder / Path(row["path"]).name
+        if path.is_file() and is_signed(path.read_bytes()):  # anything else is somebody's own
+            path.unlink()

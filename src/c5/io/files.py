@@ -1,16 +1,30 @@
-"""Opening regular files only, and writing files whole or not at all."""
+"""Opening regular files only, and writing files whole or not at all, never over a file that c5 did not write."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
+import re
 import stat
 import tomllib
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
 from c5.errors import ReadError, WriteError
+from c5.io.marks import is_own, sign
+
+NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
+
+OWN_TEMPORARIES = f".c5-{hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()}-"
+"""How the names of this machine's temporary files begin; the number of the process follows."""
+
+_TEMPORARY = re.compile(re.escape(OWN_TEMPORARIES) + r"(\d{1,10})-[0-9a-f]{16}\.tmp")
+_looked_at: set[str] = set()
 
 
 def open_regular(path: str | bytes | Path) -> BinaryIO:
@@ -34,16 +48,26 @@ def _check_regular(path: str | bytes | Path, mode: int) -> None:
         raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a file", os.fspath(path))
 
 
-def write_file(path: str | Path, data: bytes) -> Path:
-    """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it."""
+def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) -> Path:
+    """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it.
+
+    Whatever is there already stays, unless c5 wrote it itself, or it holds what was `merged` into the new content. So
+    no photograph is ever lost, however it is named or linked. Mode and owner stay, and a file that would not change is
+    not written.
+    """
     asked, path = Path(path), Path(os.path.realpath(path))  # a link stays a link
-    if os.path.exists(path) and not path.is_file():
-        raise WriteError(f"{path}: is no file to write to; choose another place")
-    temporary = path.with_name(f".{uuid4().hex}.c5")  # a name of its own length may be too long for the disk
+    data = data if merged is not None else sign(data, path.suffix)
     try:
+        status = _check_replaceable(path, data, merged)
+        if status is not None and status.st_size == len(data) and _read(path) == data:
+            return asked
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent)
+        temporary = path.with_name(f"{OWN_TEMPORARIES}{os.getpid()}-{uuid4().hex[:16]}.tmp")
         try:
-            with temporary.open("xb") as file:
+            with open(temporary, "xb", opener=partial(os.open, mode=0o666 if status is None else 0o600)) as file:
+                if status is not None:
+                    _keep_owner(file.fileno(), status)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -54,6 +78,71 @@ def write_file(path: str | Path, data: bytes) -> Path:
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
     return asked
+
+
+def _check_replaceable(path: Path, data: bytes, merged: bytes | None) -> os.stat_result | None:
+    """What the system knows of a file that may be replaced; None if there is none. Any other is an error."""
+    if not os.path.lexists(path):
+        return None
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise WriteError(f"{path}: is no file to write to; choose another place")
+    existing = _read(path)
+    if existing not in (merged, data) and (merged is not None or not is_own(existing, data, path.suffix)):
+        raise WriteError(f"{path}: {NOT_OWN}")
+    return status
+
+
+def _read(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
+def _keep_owner(descriptor: int, status: os.stat_result) -> None:
+    if hasattr(os, "fchown"):
+        with suppress(OSError):  # only the administrator gives files away
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed runs of this machine left in a folder. It is looked at once by each process."""
+    if str(folder) in _looked_at:
+        return
+    _looked_at.add(str(folder))
+    for name in os.listdir(folder):
+        found = _TEMPORARY.fullmatch(name)
+        if found and not _is_alive(int(found[1])):
+            with suppress(OSError):
+                os.unlink(folder / name)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":  # where asking would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def check_folder(folder: Path) -> None:
+    """Raise a `WriteError` if nothing can be written to a folder, which may have to be made first."""
+    place = folder.absolute()
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise WriteError(f"{folder}: cannot be a folder: {place} is a file; choose another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise WriteError(f"{folder}: cannot be written to; choose another place")
+
+
+def printable(text: object) -> str:
+    """Text, such as the name of a file, that can be stored and shown: no terminal obeys it, and it is one line."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
 
 
 def cache_folder() -> Path:

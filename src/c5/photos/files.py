@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from c5.errors import ReadError
-from c5.io.files import open_regular
+from c5.errors import NotLinearError, ReadError
+from c5.io.files import open_regular, printable
 from c5.io.raw import RAW_SUFFIXES
 from c5.photos.outputs import OWN_PREVIEWS
 
@@ -36,8 +36,15 @@ class Failure(NamedTuple):
         """What an exception says about a file."""
         if isinstance(error, OSError):
             return cls(path, printable(f"{path}: cannot be read: {error.strerror or error}"))
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        return cls(path, printable(reason if str(path) in reason else f"{path}: {reason}"))
+        name, reason = printable(path), printable(error) or type(error).__name__
+        message = reason if name in reason else f"{name}: {reason}"
+        return (Developed if isinstance(error, NotLinearError) else cls)(path, message)
+
+
+class Developed(Failure):
+    """A file that is whole, but a developed picture: nobody's raw file."""
+
+    __slots__ = ()
 
 
 class Version(NamedTuple):
@@ -55,6 +62,8 @@ class Listing:
     folders: set[bytes] = field(default_factory=set)
     """Those that hold something: a disk that is not mounted shows as an empty folder, or as none."""
     unreadable: list[Failure] = field(default_factory=list)
+    pictures: int = 0
+    """JPEG files, which no camera leaves linear; previews by c5 do not count."""
 
 
 def is_photograph(path: Path) -> bool:
@@ -90,26 +99,53 @@ def find_photographs(roots: Iterable[bytes]) -> Listing:
             with suppress(FileNotFoundError):  # gone since it was listed
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                elif is_photograph(Path(os.fsdecode(entry.name))) and entry.is_file(follow_symlinks=False):
+                elif not entry.is_file(follow_symlinks=False):
+                    continue
+                elif is_photograph(Path(os.fsdecode(entry.name))):
                     found.files[entry.path] = _version(entry.stat(follow_symlinks=False))
+                elif entry.name.lower().endswith((b".jpg", b".jpeg")):
+                    found.pictures += not entry.name.lower().endswith(OWN_PREVIEWS[0].encode())
     return found
 
 
-def list_photographs(paths: Iterable[Path]) -> tuple[list[Path], list[Failure]]:
-    """Files as they are, folders as the photographs below them; each once, however it is spelled.
+class Photographs(NamedTuple):
+    """What was asked for."""
 
-    Folders that cannot be opened come second.
-    """
+    paths: list[Path]
+    named: set[Path]
+    """Those that were named themselves, and not found in a folder."""
+    exports: int
+    """Pictures in the folders that are nobody's raw files: those of cameras, and exports beside their raw file."""
+    unreadable: list[Failure]
+    """Folders that cannot be opened."""
+    root: Path
+    """The folder that all of it is in."""
+
+
+def list_photographs(asked: Sequence[Path]) -> Photographs:
+    """Files as they are, folders as the photographs below them; each once, however it is spelled."""
     listed: list[Path] = []
+    named = {path for path in asked if not os.path.isdir(path)}
     unreadable: list[Failure] = []
-    for path in paths:
-        if os.path.isdir(path):
-            found = find_photographs([os.fsencode(path)])
-            listed += sorted(Path(os.fsdecode(name)) for name in found.files)
-            unreadable += found.unreadable
-        else:
+    exports = 0
+    for path in asked:
+        if path in named:
             listed.append(path)
-    return list({os.path.realpath(path): path for path in reversed(listed)}.values())[::-1], unreadable
+            continue
+        found = find_photographs([os.fsencode(path)])
+        files = sorted(Path(os.fsdecode(name)) for name in found.files)
+        raw = {file.with_suffix("") for file in files if file.suffix.lower() in RAW_SUFFIXES}
+        kept = [file for file in files if file.suffix.lower() in RAW_SUFFIXES or file.with_suffix("") not in raw]
+        exports += found.pictures + len(files) - len(kept)
+        listed += kept
+        unreadable += found.unreadable
+    paths = list({os.path.realpath(path): path for path in reversed(listed)}.values())[::-1]
+    folders = [os.path.abspath(path.parent if path in named else path) for path in asked]
+    try:
+        root = Path(os.path.commonpath(folders))
+    except ValueError:  # on several drives
+        root = Path(os.path.abspath(os.sep))
+    return Photographs(paths, named, exports, unreadable, root)
 
 
 def resolve(path: str | Path) -> bytes:
@@ -149,14 +185,10 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
 def read_bytes(path: Path) -> bytes:
     """The whole content of a file."""
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read()
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def printable(text: str) -> str:
-    """Text that can be stored and printed: the names of files need not be valid UTF-8."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _version(status: os.stat_result) -> Version:

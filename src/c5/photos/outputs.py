@@ -13,6 +13,7 @@ from c5.errors import ParameterError, PluginError
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
+    from c5.photos.sidecars.marks import Form
 
 OWN_PREVIEWS = (".c5.jpg", ".c5.png")
 """The endings of pictures that c5 makes of photographs. They are not photographs."""
@@ -38,6 +39,8 @@ class Output:
     """Whether it is a copy of the photograph, which must not lie beside it."""
     note: Callable[[Balance], str] = lambda _: ""
     """What the program that it is for cannot hold of a balance, in a line; empty where it holds all of it."""
+    form: Callable[[], Form] | None = None
+    """The format of a sidecar in which c5 marks what it writes, so that it can be taken back."""
 
 
 def _sidecar(help: str, program: str) -> Output:
@@ -52,6 +55,7 @@ def _sidecar(help: str, program: str) -> Output:
         lambda balance, existing: bytes(module().encode(balance, existing)),
         keeps=True,
         note=lambda balance: str(module().note(balance)),
+        form=module,
     )
 
 
@@ -71,10 +75,15 @@ def _draw_preview(balance: Balance, ending: str) -> bytes:
 
 
 def _copy_dng(balance: Balance, _: bytes | None) -> bytes:
+    from c5.io.marks import cut_signature
     from c5.photos.files import read_bytes
     from c5.photos.sidecars.dng import replace_neutral
 
-    return replace_neutral(read_bytes(balance.path), balance.illuminant)
+    return replace_neutral(cut_signature(read_bytes(balance.path)), balance.illuminant)
+
+
+def _name_dng(path: Path) -> str:
+    return path.name if path.suffix.lower() == ".dng" else f"{path.stem}.dng"
 
 
 def _note_dng(balance: Balance) -> str:
@@ -89,7 +98,7 @@ BUILT_IN = {
     "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe"),
     "pp3": _sidecar("RawTherapee profiles.", "rawtherapee"),
     "darktable": _sidecar("darktable sidecars.", "darktable"),
-    "dng": Output(DNG_HELP, lambda path: f"{path.stem}.dng", _copy_dng, copies=True, note=_note_dng),
+    "dng": Output(DNG_HELP, _name_dng, _copy_dng, copies=True, note=_note_dng),
 }
 """The kinds that come with the package. A new one is listed here, and nowhere else."""
 

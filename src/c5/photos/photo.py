@@ -19,7 +19,8 @@ from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import WORKING_PIXELS, LinearImage, shrink
 from c5.io import raw
-from c5.photos.files import Failure, printable
+from c5.io.files import printable
+from c5.photos.files import Failure
 from c5.photos.picture import PICTURE_WIDTH
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from c5.color import Float64s, angular_error, gains
 from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
 from c5.errors import C5Error, ParameterError
+from c5.io.files import printable
 from c5.photos.balancing import Balance
-from c5.photos.files import printable
 from c5.photos.photo import Photo
 from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
 

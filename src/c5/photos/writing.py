@@ -1,38 +1,63 @@
-"""Where the files for photographs go, and how they are written: never over a photograph, nor over each other."""
+"""Where the files for photographs go, how they are written, and how that is taken back.
+
+Nothing is written over a photograph, nor over what c5 did not write itself: `c5.io.files.write_file` sees to that. Here
+is what concerns a set: no output takes the place of another, and sidecars keep what else they hold.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 
+import numpy as np
+
 from c5.errors import C5Error, ReadError, WriteError
-from c5.io.files import write_file
+from c5.io.files import NOT_OWN, write_file
+from c5.io.marks import cut_signature, is_signed
 from c5.photos.balancing import Balance
 from c5.photos.files import Failure, read_bytes
 from c5.photos.outputs import Output
+from c5.photos.sidecars.marks import CustomBalanceError, is_marked, merge, take_back
+
+Holds = Callable[[Path], bool]
+
+
+class Undone(Enum):
+    """What became of a file when c5 took back what it had written."""
+
+    REMOVED = "removed"
+    RESTORED = "restored"
+    CHANGED = "changed since, and left"
+    FOREIGN = "not by c5"
 
 
 def plan_outputs(
-    paths: Sequence[Path], wanted: dict[str, Output], folder: Path | None
+    paths: Sequence[Path],
+    wanted: dict[str, Output],
+    folder: Path | None,
+    root: Path | None = None,
+    is_catalogued: Holds = lambda path: False,
 ) -> tuple[dict[tuple[Path, str], Path], list[Failure]]:
     """The places of all outputs, in a folder or beside each photograph, by photograph and name of the output.
 
-    No output takes the place of a photograph of the set, and none that of another: both would be lost. Those that
-    would come second.
+    In a folder they lie as the photographs lie below `root`. No output takes the place of a photograph of the set or of
+    the catalogue, and none that of another: both would be lost. Those that would come second.
     """
-    originals = {_identify(path) for path in paths}
+    find_original = protect(paths, is_catalogued)
     claims: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
     for name, output in wanted.items():
         for path in paths:
-            place = (folder or path.parent) / output.name(path)
+            place = _folder_of(path, folder, root) / output.name(path)
             claims.setdefault(_identify(place), []).append((path, name, place))
     places: dict[tuple[Path, str], Path] = {}
     refused: list[Failure] = []
-    for identity, rivals in claims.items():
+    for rivals in claims.values():
         for path, name, place in rivals:
-            if identity in originals:
-                refused.append(Failure(path, f"{path}: {place} is a photograph of this set; write to another folder"))
+            if original := find_original(place):
+                refused.append(Failure(path, f"{path}: {place} {original}; write to another folder"))
             elif len(rivals) > 1:
                 others = ", ".join(str(other) for other, kind, _ in rivals if (other, kind) != (path, name))
                 message = f"{path}: {place} is wanted for {others} too; write each to a folder of its own"
@@ -42,44 +67,125 @@ def plan_outputs(
     return places, refused
 
 
-def check_places(places: Iterable[Path], photographs: Iterable[Path]) -> None:
-    """Raise a `WriteError` if a file for the whole set would take the place of one of its photographs."""
-    originals = {_identify(path) for path in photographs}
-    for place in places:
-        if _identify(place) in originals:
-            raise WriteError(f"{place}: is a photograph of this set; write to another folder")
+def protect(paths: Sequence[Path], is_catalogued: Holds) -> Callable[[Path], str]:
+    """What tells whether a path is an original, however it is spelled or linked; nothing if it is none."""
+    names = {_identify(path) for path in paths}
+    numbers = {number for number in map(_number, paths) if number is not None}
+
+    def find(place: Path) -> str:
+        if _identify(place) in names or _number(place) in numbers:
+            return "is a photograph of this set"
+        return "is in the catalogue" if is_catalogued(place) else ""
+
+    return find
 
 
-def write_output(balance: Balance, output: Output, place: Path, *, overwrite: bool = False) -> Path:
-    """Write one file for a photograph. What exists stays unless it may be overwritten; its other content is kept."""
-    if os.path.exists(place) and not overwrite:
+def write_output(
+    balance: Balance, output: Output, place: Path, *, overwrite: bool = False, replace_custom: bool = False
+) -> Path | None:
+    """Write one file for a photograph; None if it is there already and would not change.
+
+    What exists stays unless it may be overwritten. Then the other content of a sidecar is kept; a balance that a person
+    set there is a `CustomBalanceError` unless it may be replaced.
+    """
+    exists = os.path.lexists(place)
+    if exists and not overwrite:
         raise WriteError(f"{place}: exists already; overwrite it, or write to another folder")
+    own = balance.path.with_name(output.name(balance.path))  # where programs look
+    existing = read_bytes(place) if output.keeps and exists else None
+    beside = read_bytes(own) if output.keeps and os.path.exists(own) and _identify(own) != _identify(place) else None
     try:
-        source, existing = _find_existing(balance.path, output, place)
-        try:
-            content = output.make(balance, existing)
-        except C5Error as error:
-            blamed = source if isinstance(error, ReadError) and existing is not None else balance.path
-            raise type(error)(Failure.of(blamed, error).message) from None
-        return write_file(place, content)
+        if output.form is None:
+            content = output.make(balance, beside if existing is None else existing)
+        else:
+            make = lambda base: output.make(balance, base)  # noqa: E731
+            as_shot = balance.photo.as_shot
+            content = merge(output.form(), make, existing, beside, as_shot=as_shot, replace_custom=replace_custom)
+    except CustomBalanceError as error:
+        raise CustomBalanceError(f"{place}: {error}") from None
+    except C5Error as error:
+        source = own if beside is not None else place
+        blamed = source if isinstance(error, ReadError) and (existing or beside) is not None else balance.path
+        raise type(error)(Failure.of(blamed, error).message) from None
+    if content == existing:
+        return None
+    return write_file(place, content, merged=existing)
+
+
+def refuse_foreign(output: Output | None, place: Path) -> None:
+    """Raise a `WriteError` where a picture or a copy would replace a file that c5 did not write."""
+    if os.path.exists(place) and not (output is not None and output.keeps) and not is_signed(read_bytes(place)):
+        raise WriteError(f"{place}: {NOT_OWN}")
+
+
+def undo_output(photo: Path, output: Output, place: Path, *, dry_run: bool = False) -> Undone:
+    """Take back what c5 wrote for a photograph: a picture or a copy goes, a sidecar becomes what it was before."""
+    if output.form is None:
+        return remove_own(place, photo if output.copies else None, dry_run=dry_run)
+    existing, form = read_bytes(place), output.form()
+    try:
+        former = take_back(form, existing)
+        is_ours = is_marked(form, existing)
+    except ReadError as error:
+        if b"c5" not in existing.lower():  # damaged, but not by us
+            return Undone.FOREIGN
+        raise ReadError(Failure.of(place, error).message) from None
+    if former == existing:
+        return Undone.CHANGED if is_ours else Undone.FOREIGN
+    if former is not None:
+        if not dry_run:
+            write_file(place, former, merged=existing)
+        return Undone.RESTORED
+    return _remove(place, dry_run=dry_run)
+
+
+def remove_own(place: Path, copy_of: Path | None = None, *, dry_run: bool = False) -> Undone:
+    """Remove a picture that c5 signed, or a copy of a photograph: that, only while the photograph is there."""
+    existing = read_bytes(place)
+    if not is_signed(existing):
+        return Undone.FOREIGN
+    if copy_of is not None:
+        original = cut_signature(read_bytes(copy_of)) if os.path.exists(copy_of) else b""
+        old, new = (np.frombuffer(data, np.uint8, len(original)) for data in (original, existing.ljust(len(original))))
+        if np.count_nonzero(old != new) >= len(original) // 8:  # tags may differ, pixels do not
+            return Undone.FOREIGN
+    return _remove(place, dry_run=dry_run)
+
+
+def _remove(place: Path, *, dry_run: bool) -> Undone:
+    if os.path.islink(place):  # a person made it
+        return Undone.CHANGED
+    try:
+        if not dry_run:
+            os.unlink(place)
     except OSError as error:
-        raise WriteError(f"{place}: cannot be written: {error.strerror or error}") from error
+        raise WriteError(f"{place}: cannot be removed: {error.strerror or error}") from error
+    return Undone.REMOVED
 
 
-def _find_existing(photo: Path, output: Output, place: Path) -> tuple[Path, bytes | None]:
-    """What a file holds already: the one beside the photograph, where programs look, else the one replaced."""
-    if output.keeps:
-        for path in (photo.with_name(output.name(photo)), place):
-            if os.path.exists(path):
-                return path, read_bytes(path)
-    return place, None
+def _folder_of(path: Path, folder: Path | None, root: Path | None) -> Path:
+    if folder is None:
+        return path.parent
+    if root is None:
+        return folder
+    return folder / os.path.relpath(os.path.abspath(path.parent), root)
 
 
 def _identify(path: Path) -> tuple[object, str]:
-    """The same for two paths that would be one file, also on a disk where case does not count."""
+    """The same for two paths that would be one file, also on a disk where case or composition do not count."""
     folder, name = os.path.split(os.path.realpath(path))
+    name = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
     try:
         status = os.stat(folder)
     except OSError:  # it is still to be made
-        return folder, name.casefold()
-    return (status.st_dev, status.st_ino), name.casefold()
+        return folder, name
+    return (status.st_dev, status.st_ino), name
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    """What the file system knows a file by, whatever its name; None if there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from c5.io.files import printable
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import select, transaction
 from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, insert, restore, stored_grid
-from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs, printable
+from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs
 from c5.photos.photo import Photo, Reading, read_photo
 
 BATCH = 32

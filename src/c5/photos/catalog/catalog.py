@@ -126,6 +126,12 @@ class Catalog:
             rows = select(self._connection, query, (), bytes, str)
             return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 
+    def holds(self, path: str | Path) -> bool:
+        """Whether a file is in the catalogue, whatever has become of it since."""
+        with explain_errors(self.path):
+            query = "SELECT 1 FROM photograph WHERE path = ?"
+            return self._connection.execute(query, (resolve(path),)).fetchone() is not None
+
     def find(self, path: str | Path, grid: Grid, reading: Reading = Reading()) -> Photo | None:
         """The photograph of a file that the catalogue holds, to the last bit as reading it would give it.
 

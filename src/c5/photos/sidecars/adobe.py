@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from c5.color import reproduction_error
+from c5.color import Float64s, reproduction_error
 from c5.colorimetry.temperature import ADOBE_KELVINS, ADOBE_TINTS, NOTICEABLE_DEG, adobe_neutral, adobe_temperature
 from c5.errors import ParameterError
-from c5.photos.sidecars.xmp import Name, Packet
+from c5.photos.sidecars.xmp import C5, Name, Packet, cut_namespace, cut_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
 
 CAMERA_RAW = "http://ns.adobe.com/camera-raw-settings/1.0/"
+
+MARK = Name(C5, "adobe")
+
+BALANCE = ("WhiteBalance", "Temperature", "Tint")
+SETTINGS = ("Version", "ProcessVersion", "HasSettings")
+"""What stands with any setting."""
 
 
 def path_beside(photo: Path) -> Path:
@@ -53,3 +59,47 @@ def set_white_balance(existing: bytes | None, kelvin: int, tint: int) -> bytes:
     for local, value in settings.items():
         packet.set(Name(CAMERA_RAW, local), value, "crs")
     return packet.encode()
+
+
+def read_balance(sidecar: bytes) -> dict[str, str]:
+    return _read(sidecar, BALANCE)
+
+
+def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
+    """Anything but "As Shot", which comes with numbers too."""
+    found = read_balance(sidecar)
+    return found.get("WhiteBalance", "Custom" if "Temperature" in found else "As Shot") != "As Shot"
+
+
+def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
+    return _read(former, (*BALANCE, *SETTINGS))
+
+
+def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
+    """The balance that was there, or none. Where other settings have come, what they rest on stays."""
+    packet = Packet(sidecar)
+    known = {Name(CAMERA_RAW, local) for local in (*BALANCE, *SETTINGS)}
+    others = {name for each in packet.descriptions for name in (*each.attributes, *(it.name for it in each.children))}
+    has_others = any(name.namespace == CAMERA_RAW for name in others - known)
+    for local in BALANCE if has_others else (*BALANCE, *SETTINGS):
+        if local in former:
+            packet.set(Name(CAMERA_RAW, local), str(former[local]), "crs")
+        else:
+            packet.remove(Name(CAMERA_RAW, local))
+    return packet.encode() if former else cut_namespace(packet.encode(), CAMERA_RAW)
+
+
+def put_mark(sidecar: bytes, text: str) -> bytes:
+    packet = Packet(sidecar)
+    packet.set(MARK, text, "c5")
+    return packet.encode()
+
+
+def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:
+    return cut_property(sidecar, MARK)
+
+
+def _read(sidecar: bytes, names: tuple[str, ...]) -> dict[str, str]:
+    packet = Packet(sidecar)
+    found = {local: packet.get(Name(CAMERA_RAW, local)) for local in names}
+    return {local: value for local, value in found.items() if value is not None}

@@ -13,7 +13,7 @@ import binascii
 import struct
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -21,12 +21,14 @@ from numpy.typing import ArrayLike
 
 from c5.color import Float64s, gains
 from c5.errors import ParameterError, ReadError
-from c5.photos.sidecars.xmp import DESCRIPTION, RDF, REMEDY, Element, Name, Packet
+from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
 
 DARKTABLE = "http://darktable.sf.net/"
+
+MARK = Name(C5, "darktable")
 
 LARGEST_MULTIPLIER = 8.0
 """Where the sliders end."""
@@ -34,6 +36,8 @@ LARGEST_MULTIPLIER = 8.0
 # Fields of the parameters of channelmixerrgb, the same in its versions 1 to 3.
 _ILLUMINANT, _ADAPTATION = 120, 132
 _SAME_AS_PIPELINE, _NO_ADAPTATION = 0, 4
+_LEFT_TO_DARKTABLE = {2, 6, 10}
+"""Daylight, black body, camera: illuminants that darktable itself chooses, from what the camera noted."""
 _MIXER_VERSIONS = {"1", "2", "3"}
 
 # A channelmixerrgb that does nothing: each channel from itself, and the light is the pipeline's own (D50).
@@ -76,8 +80,7 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     """
     packet = Packet(existing)
     steps, places = _read_history(packet)
-    end = packet.get(_name("history_end"))
-    done = steps[: int(end)] if end is not None and _is_count(end) else steps  # what is behind has been undone
+    done = _done(packet, steps)
     added = _without_adaptation(done, is_begun=packet.get(_name("auto_presets_applied")) == "1" and bool(done))
     balance = {
         "operation": "temperature",
@@ -131,6 +134,12 @@ def _read_history(packet: Packet) -> tuple[list[Entry], dict[Element, Entry]]:
     return steps, places
 
 
+def _done(packet: Packet, steps: list[Entry]) -> list[Entry]:
+    """The steps that are in force; those behind have been undone."""
+    end = packet.get(_name("history_end"))
+    return steps[: int(end)] if end is not None and _is_count(end) else steps
+
+
 def _is_recent(packet: Packet) -> bool:
     """Whether darktable 3.2 or a later one wrote the sidecar; before, steps carried their place in the pipeline."""
     version = packet.get(_name("xmp_version")) or ""
@@ -157,12 +166,17 @@ def _without_adaptation(done: list[Entry], *, is_begun: bool) -> list[Entry]:
 
     `is_begun` says that darktable has seen the photograph and adds no modules of its own.
     """
-    mixers = {step.get("multi_priority", "0"): step for step in done if step.get("operation") == "channelmixerrgb"}
+    mixers = _mixers(done)
     if not mixers and not is_begun:
         idle = {"operation": "channelmixerrgb", "enabled": "0", "modversion": "3", "params": _IDLE_MIXER.hex()}
         return [{**idle, "multi_name": "", "multi_priority": "0"}]
     stilled = (_still(mixer) for mixer in mixers.values() if mixer.get("enabled") == "1")
     return [step for step in stilled if step is not None]
+
+
+def _mixers(done: list[Entry]) -> dict[str, Entry]:
+    """The last step of each color calibration."""
+    return {step.get("multi_priority", "0"): step for step in done if step.get("operation") == "channelmixerrgb"}
 
 
 def _still(mixer: Entry) -> Entry | None:
@@ -210,6 +224,88 @@ def _append_steps(packet: Packet, added: list[Entry], first: int) -> None:
     if not histories:
         text = f"\n   <{name}:history>{text}\n   </{name}:history>"
     packet.append(place, text + "\n  ")
+
+
+def read_balance(sidecar: bytes) -> dict[str, str]:
+    packet = Packet(sidecar)
+    done = _done(packet, _read_history(packet)[0])
+    multipliers = [_multipliers(step) for step in done if step.get("operation") == "temperature"]
+    adapts = any(_still(mixer) is not None for mixer in _mixers(done).values() if mixer.get("enabled") == "1")
+    return {"temperature": multipliers[-1] if multipliers else "", "adapts": "yes" if adapts else "no"}
+
+
+def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
+    """Whether a step of one of the two modules is not one that darktable puts into every history by itself."""
+    packet = Packet(sidecar)
+    done = _done(packet, _read_history(packet)[0])
+    balances = [step for step in done if step.get("operation") == "temperature"]
+    mixers = [step for step in done if step.get("operation") == "channelmixerrgb"]
+    adapting = [step for step in mixers if step.get("enabled") == "1" and _still(step) is not None]
+    if len(balances) > 1 or len(mixers) > len(_mixers(done)):
+        return True  # darktable makes the first
+    if adapting:  # then white balance stays at the camera's daylight
+        return any(_illuminant(step) not in _LEFT_TO_DARKTABLE for step in adapting)
+    if not balances:
+        return False
+    found = np.frombuffer(bytes.fromhex(_multipliers(balances[0])), "<f4")
+    return as_shot is None or found.size != 3 or not np.allclose(found, found[1] * gains(as_shot), rtol=0.005)
+
+
+def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
+    """The steps that came in, and the step of white balance that went."""
+    before, after = (_done(packet, _read_history(packet)[0]) for packet in map(Packet, (former, made)))
+    gone = [step for step in before if step not in after and step.get("operation") == "temperature"]
+    keys = ("operation", "multi_priority", "params")
+    return {"added": [[step.get(key) for key in keys] for step in after if step not in before], "replaced": gone[-1:]}
+
+
+def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
+    """The history without the steps that came in; the others are numbered anew."""
+    packet = Packet(sidecar)
+    steps, places = _read_history(packet)
+    added = former.get("added", [["channelmixerrgb", "0", _IDLE_MIXER.hex()]])
+    wanted = {(operation, priority): _decode(params) for operation, priority, params in added}
+    wanted["temperature", "0"] = None  # the one in force is ours
+    ours: list[Entry] = []
+    for step in reversed(_done(packet, steps)):
+        key = step.get("operation"), step.get("multi_priority", "0")
+        if key in wanted and wanted[key] in (None, _decode(step.get("params", ""))):
+            del wanted[key]
+            ours.append(step)
+    kept = [step for step in steps if not any(step is other for other in ours)]
+    gone = len(_done(packet, steps)) - len(ours)
+    numbers = {id(step): number for number, step in enumerate(kept)}
+    for place, step in places.items():
+        if id(step) not in numbers:
+            packet.cut(place)
+        elif step["num"] != str(numbers[id(step)]):
+            for element in (place, *place.find(DESCRIPTION)):
+                packet.put(element, _name("num"), str(numbers[id(step)]))
+    replaced = former.get("replaced", [])
+    if replaced:
+        _append_steps(packet, replaced, len(kept))
+    packet.set(_name("history_end"), str(gone + len(replaced)), "darktable")
+    return packet.encode()
+
+
+def _multipliers(step: Entry) -> str:
+    """Those of red, green and blue in a step of white balance, in hexadecimal; nothing of one that is switched off."""
+    return (_decode(step.get("params", "")) or b"")[:12].hex() if step.get("enabled") == "1" else ""
+
+
+def _illuminant(mixer: Entry) -> int:
+    params = (_decode(mixer.get("params", "")) or b"")[_ILLUMINANT : _ILLUMINANT + 4]
+    return int.from_bytes(params, "little", signed=True) if mixer.get("modversion") in _MIXER_VERSIONS else -1
+
+
+def put_mark(sidecar: bytes, text: str) -> bytes:
+    packet = Packet(sidecar)
+    packet.set(MARK, text, "c5")
+    return packet.encode()
+
+
+def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:
+    return cut_property(sidecar, MARK)
 
 
 def _is_count(text: str) -> bool:

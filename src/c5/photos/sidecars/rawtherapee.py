@@ -7,8 +7,9 @@ far as that one agrees with the file's.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +35,11 @@ STANDARD_LIGHT_A = 17
 
 D65_WHITE = (0.950456, 1, 1.088754)
 
+BALANCE = (b"Enabled", b"Setting", b"Temperature", b"Green")
+ADDED = (*BALANCE, b"Equal", b"StandardObserver")
+"""What is written, the balance first."""
+
+_MARK = re.compile(rb"\r?\n\[C5\]\r?\nWhiteBalance=([^\r\n]*)\r?\n")
 _HEADER = re.compile(rb"\[([^\[\]]+)\]\s*$")
 
 
@@ -135,3 +141,61 @@ def _complete(lines: list[bytes], last: int, missing: dict[bytes, bytes], ending
     if added and before and not before[-1].endswith(b"\n"):
         before[-1] += ending
     return [*before, *added, *lines[last + 1 :]]
+
+
+def read_balance(sidecar: bytes) -> dict[str, str]:
+    found = _read(sidecar)
+    return {key.decode(): found[key] for key in BALANCE if key in found}
+
+
+def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
+    """Anything but the camera's balance, which RawTherapee writes into every profile."""
+    found = _read(sidecar)
+    return found.get(b"Setting", "Camera") != "Camera" or found.get(b"Enabled", "true") != "true"
+
+
+def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
+    found = _read(former)
+    return {key.decode(): found[key] for key in ADDED if key in found}
+
+
+def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
+    """The balance that was there, or none."""
+    kept: list[bytes] = []
+    for line, key in _walk(sidecar):
+        if key in ADDED:
+            if key.decode() not in former:
+                continue
+            line = key + b"=" + str(former[key.decode()]).encode() + line[len(line.rstrip()) :]
+        kept.append(line)
+    return re.sub(rb"\r?\n\[White Balance\]\r?\n(?=\s*(\[|\Z))", b"", b"".join(kept)) if not former else b"".join(kept)
+
+
+def put_mark(sidecar: bytes, text: str) -> bytes:
+    """A section of its own at the end, which RawTherapee passes over. It drops it when it saves the profile itself."""
+    sidecar = _MARK.sub(b"", sidecar)
+    ending = b"\r\n" if b"\r\n" in sidecar else b"\n"
+    gap = b"" if sidecar.endswith(b"\n") else ending
+    return sidecar + gap + ending + b"[C5]" + ending + b"WhiteBalance=" + text.encode() + ending
+
+
+def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:
+    found = _MARK.search(sidecar)
+    if found is None:
+        return sidecar, None
+    return sidecar[: found.start()] + sidecar[found.end() :], found[1].decode("utf-8", "replace")
+
+
+def _walk(sidecar: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Each line, and its key if it is one of the white balance."""
+    is_inside = False
+    for line in re.findall(rb"[^\n]*\n|[^\n]+", sidecar):
+        if header := _HEADER.match(line.strip()):
+            is_inside = header[1] == SECTION
+        key, is_pair, _ = line.partition(b"=")
+        yield line, key.strip() if is_inside and is_pair else b""
+
+
+def _read(sidecar: bytes) -> dict[bytes, str]:
+    """The values of the white balance; a later line wins."""
+    return {key: line.partition(b"=")[2].strip().decode("utf-8", "replace") for line, key in _walk(sidecar) if key}

@@ -15,6 +15,11 @@ from xml.sax.saxutils import escape, quoteattr
 from c5.errors import ReadError
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+C5 = "https://c5-awb.github.io/c5/xmp/1.0/"
+"""Of our marks."""
+
+MAX_DEPTH, MAX_PREFIXES = 200, 500
+"""Elements inside each other, and namespaces that hold in one; hostile files could have them by the thousand."""
 
 EMPTY = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -111,21 +116,26 @@ class Packet:
         """
         is_set = False
         for description in self.descriptions:
-            attribute = description.attributes.get(name)
-            if attribute and not is_set:
-                start = self.data.index(attribute.qualified.encode(), attribute.start)
-                self._edits.append((start, attribute.end, f"{attribute.qualified}={quoteattr(value)}"))
-                is_set = True
-            elif attribute:
-                self._edits.append((attribute.start, attribute.end, ""))
-            for child in description.find(name):
-                tag = f"<{child.qualified}>{escape(value)}</{child.qualified}>"
-                self._edits.append((child.start, child.end, "" if is_set else tag))
-                is_set = True
+            is_set = self.put(description, name, "" if is_set else value) or is_set
         if not is_set:
             home = self.home(name.namespace)
             qualified = f"{self.prefix(home, name.namespace, prefix)}:{name.local}"
             self._edits.append((home.attributes_end, home.attributes_end, f"\n   {qualified}={quoteattr(value)}"))
+
+    def put(self, element: Element, name: Name, value: str) -> bool:
+        """Give a property of an element a value where it stands, and whether it does; where it stands again it goes."""
+        attribute, is_set = element.attributes.get(name), not value
+        if attribute and not is_set:
+            start = self.data.index(attribute.qualified.encode(), attribute.start)
+            self._edits.append((start, attribute.end, f"{attribute.qualified}={quoteattr(value)}"))
+            is_set = True
+        elif attribute:
+            self._edits.append((attribute.start, attribute.end, ""))
+        for child in element.find(name):
+            tag = f"<{child.qualified}>{escape(value)}</{child.qualified}>"
+            self._edits.append((child.start, child.end, "" if is_set else tag))
+            is_set = True
+        return is_set and bool(value)
 
     def remove(self, name: Name) -> None:
         for description in self.descriptions:
@@ -164,6 +174,28 @@ class Packet:
         return _apply(self.data, self._edits)
 
 
+def cut_property(data: bytes, name: Name) -> tuple[bytes, str | None]:
+    """A packet without a simple property, nor its namespace if nothing else is of that; and the property's text."""
+    packet = Packet(data)
+    value = packet.get(name)
+    if value is None:
+        return data, None
+    packet.remove(name)
+    return cut_namespace(packet.encode(), name.namespace), value
+
+
+def cut_namespace(data: bytes, namespace: str) -> bytes:
+    """A packet in which no description declares a namespace that it does not use."""
+    edits: list[tuple[int, int, str]] = []
+    for description in Packet(data).descriptions:
+        prefix = re.escape(_prefix(description, namespace).encode())
+        declaration = rb"\s+xmlns:" + prefix + rb"\s*=\s*(?:\"[^\"]*\"|'[^']*')"
+        found = re.compile(declaration).search(data, description.start, description.opened) if prefix else None
+        if found and not re.search(rb"[\s</]" + prefix + rb":", data[description.start : description.end]):
+            edits.append((found.start(), found.end(), ""))
+    return _apply(data, edits)
+
+
 def parse(data: bytes) -> Element:
     """The root element of an XML document in UTF-8; one that declares entities is refused."""
     try:
@@ -184,6 +216,8 @@ def parse(data: bytes) -> Element:
             raise ReadError(f"the sidecar is no UTF-8 text but {encoding}: {REMEDY}")
 
     def start(qualified: str, listed: list[str]) -> None:
+        if len(open_elements) >= MAX_DEPTH:
+            raise ReadError(f"the sidecar is nested too deeply: {REMEDY}")
         outside = open_elements[-1].prefixes if open_elements else {"xml": "http://www.w3.org/XML/1998/namespace"}
         element = _read_tag(data, parser.CurrentByteIndex, qualified, listed, outside)
         (open_elements[-1].children if open_elements else roots).append(element)
@@ -235,6 +269,8 @@ def _read_tag(data: bytes, place: int, qualified: str, listed: list[str], outsid
     values = dict(zip(listed[::2], listed[1::2], strict=True))
     declared = {key[6:]: value for key, value in values.items() if key.startswith("xmlns:")}
     declared |= {"": values["xmlns"]} if "xmlns" in values else {}
+    if len(outside) + len(declared) > MAX_PREFIXES:
+        raise ReadError(f"the sidecar declares too many namespaces: {REMEDY}")
     prefixes = {**outside, **declared} if declared else outside
     name = _TAG_NAME.match(data, place)
     position = name.end() if name else place

@@ -1,0 +1,175 @@
+"""What c5 wrote into a sidecar, marked there, so that it can be told from a person's work, replaced and taken back.
+
+A mark is a line of JSON in a place that the program leaves alone. It says which balance c5 wrote, what had been there,
+and how to make the former sidecar of the present one. That brings it back byte for byte as long as nobody has written
+to the sidecar. If somebody has, but the balance is still ours, the balance alone goes. If the balance has become
+another one, it is that person's.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from c5.color import Float64s
+from c5.errors import ReadError, WriteError
+
+WINDOW = 32768
+"""As far back as zlib sees."""
+
+MAX_FORMER = 64 << 20
+"""No former sidecar is larger, whatever a mark says."""
+
+
+class Form(Protocol):
+    """A format of sidecars: a module of this package."""
+
+    def read_balance(self, sidecar: bytes) -> dict[str, str]:
+        """What tells one balance from another."""
+
+    def is_custom(self, sidecar: bytes, as_shot: Float64s | None) -> bool:
+        """Whether the balance is neither missing nor the camera's own, whose light is `as_shot`."""
+
+    def describe_former(self, former: bytes, made: bytes) -> dict[str, Any]:
+        """What `restore` needs to know of the sidecar before the balance was written."""
+
+    def restore(self, sidecar: bytes, former: dict[str, Any]) -> bytes:
+        """A sidecar without c5's balance, in the rest of which somebody has written since."""
+
+    def put_mark(self, sidecar: bytes, text: str) -> bytes:
+        """The sidecar with a mark."""
+
+    def cut_mark(self, sidecar: bytes) -> tuple[bytes, str | None]:
+        """The sidecar without its mark, and the mark."""
+
+
+class CustomBalanceError(WriteError):
+    """The sidecar holds a balance that a person set."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    wrote: dict[str, str]
+    """The balance as c5 left it."""
+    former: dict[str, Any] | None
+    """What it replaced; None if c5 made all of the sidecar."""
+    rest: str
+    """A digest of the sidecar without the mark, as c5 left it."""
+    patch: str
+    """Makes the former sidecar of that one."""
+
+
+def merge(
+    form: Form,
+    make: Callable[[bytes | None], bytes],
+    existing: bytes | None,
+    beside: bytes | None = None,
+    *,
+    as_shot: Float64s | None = None,
+    replace_custom: bool = False,
+) -> bytes:
+    """A marked sidecar: what exists with the balance that `make` writes into it.
+
+    A sidecar that c5 makes takes over what the one `beside` the photograph says. A balance that a person set is a
+    `CustomBalanceError` unless it may be replaced.
+    """
+    mark = None if existing is None else _find(form, existing)
+    base, is_new = existing, existing is None
+    if existing is not None and mark is not None:
+        if form.read_balance(existing) == mark.wrote:
+            base = take_back(form, existing)
+            is_new = base is None
+        else:
+            base, _ = form.cut_mark(existing)
+    if is_new and beside is not None:
+        base = take_back(form, beside)
+    if base is not None and not replace_custom and form.is_custom(base, as_shot):
+        raise CustomBalanceError("its balance was set by hand")
+    made = make(base)
+    wrote = form.read_balance(made)
+    if existing is not None and mark is not None and mark.wrote == wrote == form.read_balance(existing) and not is_new:
+        return existing
+    plain, _ = form.cut_mark(form.put_mark(made, ""))
+    former = None if is_new or base is None else form.describe_former(base, made)
+    patch = "" if former is None or base is None else _make_patch(plain, base)
+    text = json.dumps(asdict(Mark(wrote, former, _digest(plain), patch)), separators=(",", ":"))
+    return form.put_mark(made, text)
+
+
+def take_back(form: Form, sidecar: bytes) -> bytes | None:
+    """A sidecar without what c5 wrote into it; None if that is all of it.
+
+    One without a mark, or with a balance that somebody has changed since, stays as it is.
+    """
+    mark = _find(form, sidecar)
+    if mark is None:
+        return sidecar
+    plain, _ = form.cut_mark(sidecar)
+    if _digest(plain) == mark.rest:
+        if mark.former is None:
+            return None
+        former = _apply_patch(plain, mark.patch)
+        if former is not None:
+            return former
+    if form.read_balance(plain) != mark.wrote:
+        return sidecar
+    try:
+        return form.restore(plain, mark.former or {})
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # what the mark says of the former balance is no such thing
+        raise ReadError(
+            "what c5 noted in the sidecar is damaged: remove it, or write it again in its program"
+        ) from error
+
+
+def is_marked(form: Form, sidecar: bytes) -> bool:
+    """Whether c5 wrote a balance into a sidecar, whatever has become of it since."""
+    return _find(form, sidecar) is not None
+
+
+def _find(form: Form, sidecar: bytes) -> Mark | None:
+    text = form.cut_mark(sidecar)[1]
+    try:
+        mark = Mark(**json.loads(text)) if text else None
+    except (ValueError, TypeError, RecursionError):  # damaged, and as good as none
+        return None
+    if mark is None or not (isinstance(mark.wrote, dict) and isinstance(mark.former, dict | None)):
+        return None
+    return mark if isinstance(mark.rest, str) and isinstance(mark.patch, str) else None
+
+
+def _make_patch(made: bytes, former: bytes) -> str:
+    """Where both begin and end alike, and what the former has between, compressed with the other as the dictionary."""
+    start = len(os.path.commonprefix([made, former]))  # noqa: RUF071
+    end = len(os.path.commonprefix([made[start:][::-1], former[start:][::-1]]))  # noqa: RUF071
+    packer = zlib.compressobj(9, zdict=_dictionary(made, start, end))
+    middle = packer.compress(former[start : len(former) - end]) + packer.flush()
+    return f"{start} {end} {base64.b64encode(middle).decode()}"
+
+
+def _apply_patch(made: bytes, patch: str) -> bytes | None:
+    try:
+        start, end, packed = patch.split(" ")
+        low, high = int(start), len(made) - int(end)
+        unpacker = zlib.decompressobj(zdict=_dictionary(made, low, int(end)))
+        middle = unpacker.decompress(base64.b64decode(packed, validate=True), MAX_FORMER)
+    except (ValueError, zlib.error):
+        return None
+    return made[:low] + middle + made[high:] if 0 <= low <= high <= len(made) else None
+
+
+def _dictionary(made: bytes, start: int, end: int) -> bytes:
+    return made[start : len(made) - end][-WINDOW:] or b"\0"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

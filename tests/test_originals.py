@@ -1,0 +1,479 @@
+"""No option, name or link makes a command write over a file that c5 did not write; what it wrote it can replace."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_balance import run, save
+
+from c5.errors import WriteError
+from c5.io import files
+from c5.io.files import check_folder, printable, write_file
+from c5.io.marks import cut_signature, is_own, is_signed, sign
+from c5.io.raw import RAW_SUFFIXES
+from c5.photos.sidecars.adobe import set_white_balance as set_adobe
+from c5.photos.sidecars.rawtherapee import set_white_balance as set_pp3
+
+
+@pytest.fixture(autouse=True)
+def _no_catalog_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("c5.photos.catalog.default_path", lambda: tmp_path / "no catalog")
+
+
+def encode(form: str, value: int = 90) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((8, 9, 3), value, np.uint8)).save(buffer, form)
+    return buffer.getvalue()
+
+
+def archive(*names: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for name in names:
+            made.writestr(name, name)
+    return buffer.getvalue()
+
+
+SIGNED = {
+    "a.jpg": encode("JPEG"),
+    "a.png": encode("PNG"),
+    "a.dng": encode("TIFF"),
+    "a.md": b"# Results\n",
+    "a.tex": b"\\begin{tabular}\n",
+}
+
+KNOWN = {
+    "a.c5": (archive("model.json", "query.onnx"), archive("model.json", "query.onnx", "profile.onnx")),
+    "a.pt": (b"c5 checkpoint 1\n\0\1", b"c5 checkpoint 1\n\2"),
+    "a.csv": (b"file,camera,time\na,b,c\n", b"file,camera,time,by\n"),
+    "a.jsonl": (b'{"file":"a","by":"b"}\n{}\n', b'{"file":"c","by":"d","roll":1}\n'),
+    "a.json": (b'{"format":"c5-results",\n"rows":[1]}', b'{"format":"c5-results",\n"rows":[]}'),
+}
+
+FOREIGN = {
+    "a.jpg": [encode("JPEG", 3), encode("PNG"), b"", b"\xff\xd8\xff"],
+    "a.png": [encode("PNG", 3), encode("JPEG")],
+    "a.dng": [encode("TIFF", 3), b"II*\0" + bytes(99), b"\0" * 50],
+    "a.md": [b"# Results\n", b"# Diary\n"],
+    "a.tex": [b"\\begin{tabular}\n"],
+    "a.c5": [archive("letter.txt", "word.xml"), b"PK", encode("TIFF")],
+    "a.pt": [archive("archive/data.pkl"), b"c5 checkpoint 2\n", b"x"],
+    "a.csv": [b"name,street,town\n", b"file", encode("TIFF"), b""],
+    "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{"],
+    "a.json": [b'{"name":1,"street":2}', b"{", b"[]"],
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signature_holds_until_a_byte_changes(name: str) -> None:
+    data, suffix = SIGNED[name], Path(name).suffix
+    signed = sign(data, suffix)
+    assert not is_signed(data, suffix)
+    assert is_signed(signed, suffix)
+    assert cut_signature(signed, suffix) == data
+    assert sign(signed, suffix) == signed
+    for place in range(len(signed)):
+        changed = bytearray(signed)
+        changed[place] ^= 1
+        assert not is_signed(bytes(changed), suffix)
+    if suffix in (".jpg", ".png", ".dng"):  # and it is a picture as before
+        before, after = (np.asarray(Image.open(io.BytesIO(each))) for each in (data, signed))
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("name", [*SIGNED, *KNOWN])
+def test_only_what_c5_wrote_is_replaced(name: str, tmp_path: Path) -> None:
+    made = KNOWN[name][1] if name in KNOWN else SIGNED[name] + b" "
+    place = tmp_path / name
+    for foreign in FOREIGN[name]:
+        place.write_bytes(foreign)
+        with pytest.raises(WriteError, match="was not written by c5, or has been changed since; write to another"):
+            write_file(place, made)
+        assert place.read_bytes() == foreign
+    place.unlink()
+    write_file(place, KNOWN[name][0] if name in KNOWN else SIGNED[name])
+    write_file(place, made)
+    assert cut_signature(place.read_bytes(), place.suffix) == made
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_mode_and_time_stay(tmp_path: Path) -> None:
+    place = tmp_path / "a.csv"
+    for mode in (0o600, 0o444, 0o640):
+        place.unlink(missing_ok=True)
+        write_file(place, KNOWN["a.csv"][0])
+        place.chmod(mode)
+        if os.geteuid() == 0:
+            os.chown(place, 1234, 1235)
+        os.utime(place, (1, 1))
+        write_file(place, KNOWN["a.csv"][0])  # nothing changes
+        assert place.stat().st_mtime == 1
+        write_file(place, KNOWN["a.csv"][1])
+        assert stat.S_IMODE(place.stat().st_mode) == mode
+        assert os.geteuid() or (place.stat().st_uid, place.stat().st_gid) == (1234, 1235)
+        assert place.stat().st_mtime > 1
+
+
+KILLED = """
+import os, signal, sys
+import c5.io.files as files
+files.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+files.write_file(sys.argv[1], b"a" * 100)
+"""
+
+
+def test_what_killed_runs_left_goes_and_nothing_else(tmp_path: Path) -> None:
+    kept = [tmp_path / name for name in (".0123456789abcdef0123456789abcdef.c5", ".c5-notes.tmp", "a.tmp", ".hidden")]
+    kept.append(tmp_path / f"{files.OWN_TEMPORARIES}{os.getppid()}-0123456789abcdef.tmp")  # of one that is at work
+    kept.append(tmp_path / ".c5-ffffffff-1-0123456789abcdef.tmp")  # of another machine
+    for path in kept:
+        path.write_bytes(b"x")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "out")], env=environment, check=False)
+    left = set(tmp_path.iterdir()) - set(kept)
+    assert len(left) == 1
+    write_file(tmp_path / "other", b"b")
+    assert set(tmp_path.iterdir()) == {*kept, tmp_path / "other"}
+
+
+def test_a_folder_that_cannot_be_written_to_is_noticed_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("c5.io.raw.read_photograph", lambda *_, **__: pytest.fail("was read"))
+    photo = save(tmp_path / "a.npy")
+    check_folder(tmp_path / "new" / "er")
+    assert not (tmp_path / "new").exists()
+    for place in (photo, photo / "below"):
+        code, _, stderr = run("balance", photo, "--json", "--out", place)
+        assert (code, stderr.count("\n")) == (1, 1)
+        assert "is a file; choose another place" in stderr
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as for anybody but the administrator
+    with pytest.raises(WriteError, match="cannot be written to; choose another place"):
+        check_folder(tmp_path / "new")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
+def test_names_that_terminals_would_obey_are_shown_safely_and_work(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    names = [b"\x1b[31mred.npy", b"two\nlines.npy", b"caf\xe9.npy", b"tab\t.npy", "\u202egpj.npy".encode()]
+    photos = [save(folder / os.fsdecode(name), i) for i, name in enumerate(names)]
+    catalog, out = tmp_path / "catalog.db", tmp_path / "out"
+    assert run("catalog", "add", folder, "--catalog", catalog, "--camera", "A")[0] == 0
+    options = ("--preview", "--sheet", "--json", "--csv", "--out", out, "--catalog", catalog, "--camera", "A")
+    code, stdout, stderr = run("balance", folder, *options)
+    assert code == 0, stderr
+    expected = {printable(path) for path in photos}
+    assert {json.loads(line)["file"] for line in (out / "balance.jsonl").read_text().splitlines()} == expected
+    with (out / "balance.csv").open(encoding="utf-8", newline="") as table:
+        assert {row["file"] for row in csv.DictReader(table)} == expected
+    for text in (stdout, stderr, (out / "balance.csv").read_text()):
+        assert not {letter for letter in text if not letter.isprintable()} - {"\n"}
+    assert {os.fsencode(path.name) for path in out.glob("*.c5.jpg")} == {name + b".c5.jpg" for name in names}
+    (folder / os.fsdecode(b"bad\x1b\xff\n.dng")).write_bytes(b"II*\0")
+    for command in (("balance", folder, "--json"), ("catalog", "add", folder, "--catalog", catalog)) * 2:
+        code, stdout, stderr = run(*command)
+        assert code == 1
+        assert f"c5: {printable(folder)}/bad\\x1b\\udcff\\n.dng: " in stderr
+        assert not {letter for letter in stdout + stderr if not letter.isprintable()} - {"\n"}
+
+
+# Originals, in all manners of disguise --------------------------------------------------------------------------------
+
+Random = np.random.Generator
+
+
+def contents(folder: Path) -> dict[Path, str]:
+    """A digest of every file, links not followed."""
+    regular = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in regular}
+
+
+def plant(folder: Path, rng: Random, raw: bytes) -> Path:
+    """A small library: raw files and other people's files, in folders with names in common."""
+    people = {
+        "sheet.jpg": encode("JPEG"), "balance.csv": b"name,street,town\n", "balance.jsonl": b"{}\n",
+        "a.png": encode("PNG"), "a.dng.c5.jpg": encode("JPEG"), "b.NEF.c5.png": encode("PNG"), "table.md": b"# Diary\n",
+        "notes.txt": b"hello",
+        "a.tif": encode("TIFF"), "a.xmp": set_adobe(None, 4000, 3), "a.dng.pp3": set_pp3(None, 4000, 1.1),
+        "roll/manifest.csv": b"path,camera,r,g,b\na.dng,Mine,1,1,1\n", "catalog.db": b"not a database",
+        "checkpoint.pt": archive("archive/data.pkl"), "config.json": b"{}", "pack.c5data": b"mine",
+    }  # fmt: skip
+    originals = {name: raw + rng.bytes(4) for name in ("a.dng", "A.DNG", "b.NEF", "b.dng", "c\u0327.dng", "\u00e7.dng")}
+    for place in ("day1", "day2", "day1/more"):
+        for name, data in (people | originals).items():
+            if rng.uniform() < 0.6 or name in ("a.dng", "b.NEF"):
+                path = folder / place / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+    return folder
+
+
+def disguise(folder: Path, originals: list[Path], rng: Random) -> None:
+    """Links and hard links to originals, where outputs go."""
+    (folder / "linked").symlink_to(folder / "day1")
+    out = folder / "out"
+    (out / "day1").mkdir(parents=True)
+    endings = ("", ".c5.jpg", ".c5.png", ".xmp", ".pp3")
+    names = [f"{name}{ending}" for name in ("a.dng", "b.NEF", "A.DNG") for ending in endings]
+    names += ["a.xmp", "b.xmp", "sheet.jpg", "sheet-2.jpg", "balance.csv", "balance.jsonl", "x.c5profile", "x.png"]
+    for name in names:
+        for place in (out, out / "day1"):
+            target = originals[rng.integers(len(originals))]
+            match rng.integers(4):
+                case 0:
+                    (place / name).symlink_to(target)
+                case 1:
+                    os.link(target, place / name)
+                case 2:
+                    (place / name).symlink_to(os.path.relpath(target, place))
+
+
+def spell(path: Path, rng: Random) -> str:
+    """A path in one of many ways."""
+    text = str(path)
+    match rng.integers(5):
+        case 0:
+            return text.replace("/day", "//./day")
+        case 1:
+            return str(path.parent / path.name / ".." / path.name) if path.is_dir() else text
+        case 2:
+            return text.replace("/day1", "/linked")
+        case 3:
+            return os.path.relpath(path)
+    return text
+
+
+def commands(folder: Path, rng: Random) -> Iterator[list[str]]:
+    kinds = ["--preview", "--png", "--xmp", "--pp3", "--darktable", "--dng", "--sheet", "--json", "--csv"]
+    extra = ["--overwrite", "--replace-custom", "--dry-run", "--undo", "--smooth"]
+    places = ["day1", "day2", "day1/more", "out", "out/day1", "linked", "new", "day1/../out", "day2/a.dng"]
+
+    def pick(items: list[str], share: float) -> list[str]:
+        return [item for item in items if rng.uniform() < share]
+
+    for _ in range(10):
+        named = rng.choice(["day1", "day2", "day1/more", "day1/a.dng", "day2/b.NEF", "linked"], 2)
+        given = [folder / str(name) for name in named]
+        chosen = pick(kinds, 0.5)
+        out = ["--out", spell(folder / str(rng.choice(places)), rng)] if rng.uniform() < 0.8 else []
+        yield ["balance", *(spell(path, rng) for path in given), *chosen, *out, *pick(extra, 0.3), "--overwrite"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_originals_are_sacred(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    raw = save(tmp_path / "raw" / "a.dng", seed).read_bytes()
+    folder = plant(tmp_path / "photos", rng, raw)
+    before = contents(folder)
+    disguise(folder, sorted(before), rng)
+    disguises = contents(folder)
+    monkeypatch.chdir(folder / "day1")
+    sidecars = {path for path in before if path.suffix in (".xmp", ".pp3")}
+    made: set[Path] = set()
+    for command in commands(folder, rng):
+        run(*command)
+        after = contents(folder)
+        for path, digest in before.items():
+            assert path in sidecars or after.get(path) == digest, command
+        made |= after.keys() - disguises.keys()
+    assert {".jpg", ".xmp", ".pp3", ".dng"} <= {path.suffix for path in made}
+    # What was written into sidecars of others goes again, and nothing else does.
+    for place in ([], ["--out", folder / "out"], ["--out", folder / "new"], ["--out", folder / "day2"]):
+        run("balance", folder / "day1", folder / "day2", "--undo", *place)
+        run("balance", folder / "day1", "--undo", *place)
+    after = contents(folder)
+    assert {path: after.get(path) for path in before} == before
+
+
+def targets(folder: Path) -> list[tuple[str, Callable[[Path], list[Any]]]]:
+    return [
+        ("a.dng", lambda out: ["calibrate", folder, "-o", out, "--overwrite"]),
+        ("a.dng", lambda out: ["explain", folder / "a.dng", "-o", out, "--overwrite"]),
+        ("a.dng", lambda out: ["catalog", "add", folder, "--catalog", out]),
+        ("a.dng", lambda out: ["data", "pack", folder / "set", "-o", out, "--overwrite"]),
+        ("a.dng", lambda out: ["data", "prepare", folder / "set", "-o", out, "--overwrite"]),
+        ("a.dng", lambda out: ["demo", "--out", out.parent, "--overwrite", "--count", "1"]),
+    ]
+
+
+@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("how", ["itself", "link", "hard link"])
+def test_no_other_command_replaces_an_original(index: int, how: str, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    for name in ("a.dng", "b.dng", "set/a.dng", "roll/a.dng"):
+        save(folder / name)
+    for name in ("set", "roll"):
+        (folder / name / "manifest.csv").write_text("path,camera,r,g,b\na.dng,Mine,1,1,1\n")
+    before = contents(folder)
+    name, make = targets(folder)[index]
+    place = folder / name
+    if how != "itself":
+        place = tmp_path / "out" / name
+        shutil.copytree(folder / "roll", place.parent / "roll")
+        (place.symlink_to if how == "link" else place.hardlink_to)(folder / name)
+    before = contents(tmp_path)
+    code, _, stderr = run(*make(place))
+    assert code == 1
+    assert "was not written by c5" in stderr or "not a catalogue" in stderr
+    after = contents(tmp_path)
+    assert {path: after.get(path) for path in before} == before
+
+
+def test_every_kind_of_raw_file_is_foreign() -> None:
+    starts = [b"II*\0", b"MM\0*", b"IIRO", b"IIRS", b"IIU\0", b"\0\0\0\x18ftypcrx ", b"FUJIFILMCCD-RAW", b"FOVb", b""]
+    rng = np.random.default_rng(0)
+    made = [*SIGNED.items(), *((name, pair[0]) for name, pair in KNOWN.items())]
+    for start in starts:
+        for name, data in made:
+            for suffix in (*sorted(RAW_SUFFIXES)[:3], Path(name).suffix):
+                assert not is_own(start + rng.bytes(200), data, suffix)
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_name_in_another_folder_is_another_photograph(tmp_path: Path) -> None:
+    for i, name in enumerate(("day1/a.dng", "day2/a.dng")):
+        save(tmp_path / name, i)
+    before = contents(tmp_path)
+    code, _, stderr = run("balance", tmp_path / "day2", "--dng", "--out", tmp_path / "day1", "--overwrite")
+    assert code == 1
+    assert f"{tmp_path / 'day1' / 'a.dng'}: was not written by c5" in stderr
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.dng.c5.jpg").symlink_to(tmp_path / "day1" / "a.dng")
+    code, _, stderr = run("balance", tmp_path / "day2", "--preview", "--out", out, "--overwrite")
+    assert code == 1
+    assert "was not written by c5" in stderr
+    assert contents(tmp_path) == before
+
+
+def test_what_the_catalogue_holds_is_not_replaced_even_if_c5_wrote_it(tmp_path: Path) -> None:
+    photos, copies, catalog = save(tmp_path / "p" / "a.dng").parent, tmp_path / "copies", tmp_path / "catalog.db"
+    balance = ("balance", photos, "--catalog", catalog, "--dng", "--out", copies)
+    assert run("catalog", "add", photos, "--catalog", catalog)[0] == 0
+    assert run(*balance)[0] == 0
+    assert run(*balance, "--overwrite")[0] == 0
+    assert run("catalog", "add", copies, "--catalog", catalog)[0] == 0
+    assert run(*balance)[0] == 0
+    code, _, stderr = run(*balance, "--overwrite")
+    assert code == 1
+    assert f"{copies / 'a.dng'} is in the catalogue; write to another folder" in stderr
+
+
+CUSTOM = {"a.xmp": set_adobe(None, 4000, 3), "a.dng.pp3": set_pp3(None, 4000, 1.1)}
+
+
+def test_a_balance_set_by_hand_stays_unless_asked_for(tmp_path: Path) -> None:
+    raw = save(tmp_path / "a.dng")
+    for (name, data), mode in zip(CUSTOM.items(), (0o600, 0o444), strict=True):
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / name).chmod(mode)
+    kinds = ("--xmp", "--pp3")
+    code, _, stderr = run("balance", raw, *kinds, "--overwrite")
+    assert code == 0
+    assert {name: (tmp_path / name).read_bytes() for name in CUSTOM} == CUSTOM
+    assert stderr.count("left alone: ") == 2
+    assert "2 set by hand, 0 failed; --replace-custom replaces what was set by hand\n" in stderr
+    assert run("balance", raw, *kinds, "--replace-custom")[0] == 0
+    for (name, data), mode in zip(CUSTOM.items(), (0o600, 0o444), strict=True):
+        assert (tmp_path / name).read_bytes() != data
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+    code, _, stderr = run("balance", raw, "--undo")
+    assert code == 0
+    assert stderr.splitlines()[-1] == "0 removed, 2 restored, 0 changed since, and left, 0 failed"
+    assert {name: (tmp_path / name).read_bytes() for name in CUSTOM} == CUSTOM
+
+
+def test_undo_takes_back_all_that_was_written_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    for i, name in enumerate(("card1/a.dng", "card2/a.dng", "card2/b.dng")):
+        save(photos / name, i)
+    (photos / "card1" / "a.dng.xmp").write_bytes(b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>')
+    (photos / "card2" / "b.dng.c5.jpg").write_bytes(encode("JPEG"))  # somebody's
+    monkeypatch.chdir(tmp_path)
+    before = contents(tmp_path)
+    kinds = ("--preview", "--png", "--xmp", "--pp3", "--darktable", "--sheet")
+    code, stdout, _ = run("balance", photos, *kinds, "--overwrite", "--dry-run")
+    assert contents(tmp_path) == before
+    planned = {line.split(" ", 2)[2].removeprefix("to ") for line in stdout.splitlines()}
+    assert run("balance", photos, *kinds, "--overwrite")[0] == code == 1
+    made = {path for path, digest in contents(tmp_path).items() if before.get(path) != digest}
+    assert {tmp_path / path for path in planned} == made
+    assert run("balance", photos, *kinds, "--dng", "--out", out)[0] == 0
+    with_all = contents(tmp_path)
+    assert run("balance", photos, "--undo", "--dry-run")[0] == 0
+    assert contents(tmp_path) == with_all
+    assert run("balance", photos, "--undo", "--xmp")[0] == 0  # these alone
+    assert with_all.keys() - contents(tmp_path).keys() == set(photos.rglob("?.xmp")) | {
+        photos / name for name in ("card1/a.xmp", "card2/a.xmp", "card2/b.xmp")
+    }
+    assert run("balance", photos, "--undo")[0] == 0
+    assert {path: digest for path, digest in contents(tmp_path).items() if out not in path.parents} == before
+    assert run("balance", photos, "--undo", "--out", out)[0] == 0
+    assert contents(tmp_path) == before
+    code, _, stderr = run("balance", photos, "--undo")
+    assert (code, stderr) == (0, "0 removed, 0 restored, 0 changed since, and left, 0 failed\n")
+
+
+def test_undo_never_removes_a_photograph(tmp_path: Path) -> None:
+    """Not even one that c5 wrote, as those of the demo are."""
+    roll = tmp_path / "roll"
+    roll.mkdir()
+    write_file(roll / "a.dng", save(tmp_path / "raw" / "a.dng").read_bytes())
+    assert is_signed((roll / "a.dng").read_bytes())
+    save(tmp_path / "other" / "a.dng", 7)
+    before = contents(tmp_path)
+    assert run("balance", roll, "--undo")[0] == 0
+    assert run("balance", roll, "--undo", "--out", roll)[0] == 0
+    assert run("balance", tmp_path / "other", "--undo", "--out", roll)[0] == 0
+    assert contents(tmp_path) == before
+
+
+def test_pictures_beside_raw_files_are_passed_over_unless_they_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    save(folder / "a.dng")
+    for name, form in (("a.tif", "TIFF"), ("b.png", "PNG"), ("a.jpg", "JPEG"), ("c.JPG", "JPEG")):
+        (folder / name).write_bytes(encode(form))
+    code, stdout, stderr = run("balance", folder, "--json")
+    assert (code, stdout.count("\n")) == (0, 1)
+    assert stderr.splitlines()[-1].endswith("4 pictures passed over, 0 failed")
+    for name in ("a.tif", "b.png", "a.jpg"):
+        code, _, stderr = run("balance", folder, folder / name, "--json")
+        assert code == 1
+        assert f"c5: {folder / name}: " in stderr
+
+
+def test_a_sheet_of_ours_is_replaced_and_no_other_stops_the_run(tmp_path: Path) -> None:
+    photo, out = save(tmp_path / "a.npy"), tmp_path / "out"
+    assert run("balance", photo, "--sheet", "--out", out)[0] == 0
+    assert run("balance", photo, "--sheet", "--out", out, "--overwrite")[0] == 0
+    (out / "sheet.jpg").write_bytes(encode("JPEG"))
+    code, stdout, stderr = run("balance", photo, "--sheet", "--preview", "--out", out, "--overwrite")
+    assert code == 1
+    assert "a.npy" in stdout
+    assert stderr.count("c5: ") == 1
+    assert f"c5: {out / 'sheet.jpg'}: was not written by c5" in stderr
+    assert (out / "a.npy.c5.jpg").exists()
+
+
+def test_without_an_output_it_says_what_to_add(tmp_path: Path) -> None:
+    photo = save(tmp_path / "a.npy")
+    assert "to write it for your program, add --xmp, --pp3, --darktable or --dng" in run("balance", photo)[2]
+    assert "add --xmp" not in run("balance", photo, "--json")[2]
+    assert "add --xmp" not in run("balance", photo, "--preview")[2]
