@@ -1,12 +1,13 @@
 # make demo   render a camera roll, estimate its lights, write pictures of the result
 # make test   everything that must hold: lint, types, tests, the examples and the site of the documentation
 # make docs   build the documentation site: docs/_build/index.html
+# make torture    damaged files, kills, full disks: MINUTES=15, SEED=, CASES=, KILLS=, or CASE= to repeat one
 # make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs benchmark programs clean
+.PHONY: demo test lint docs benchmark torture programs clean
 
 demo: .venv/runtime
 	$(BIN)/c5 demo --out demo --overwrite
@@ -31,6 +32,10 @@ benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/balance.py
 	$(BIN)/python benchmarks/training.py
+
+torture: .venv/development
+	PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(CASES),--cases $(CASES)) $(if $(KILLS),--kills $(KILLS)) $(if $(CASE),--case '$(CASE)')
 
 programs: .venv/development
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \

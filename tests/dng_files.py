@@ -6,6 +6,7 @@ import io
 import struct
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,30 @@ def set_number(data: bytes, code: int, value: int, *, new_code: int | None = Non
     entry = next(place for place in range(10, len(data), 12) if data[place : place + 2] == struct.pack("<H", code))
     whole[entry : entry + 12] = struct.pack("<HHII", code if new_code is None else new_code, LONG, 1, value)
     return bytes(whole)
+
+
+def with_tags(data: bytes, tags: Mapping[int, tuple[int, bytes] | None]) -> bytes:
+    """The same little-endian TIFF with tags replaced or added, number to (type, packed values), or left out."""
+    (first,) = struct.unpack_from("<I", data, 4)
+    (count,) = struct.unpack_from("<H", data, first)
+    entries = {place: data[first + 2 + 12 * place :][:12] for place in range(count)}
+    kept = [entry for entry in entries.values() if struct.unpack("<H", entry[:2])[0] not in tags]
+    made = bytearray(data + b"\0" * (len(data) % 2))
+    for code, tag in tags.items():
+        if tag is not None:
+            kind, values = tag
+            length = len(values) // {SHORT: 2, LONG: 4, RATIONAL: 8, SRATIONAL: 8}.get(kind, 1)
+            place = values.ljust(4, b"\0") if len(values) <= 4 else struct.pack("<I", len(made))
+            kept.append(struct.pack("<HHI", code, kind, length) + place)
+            made += values + b"\0" * (len(values) % 2) if len(values) > 4 else b""
+    made[4:8] = struct.pack("<I", len(made))
+    kept.sort(key=lambda entry: struct.unpack("<H", entry[:2]))
+    return bytes(made) + struct.pack("<H", len(kept)) + b"".join(kept) + bytes(4)
+
+
+def rationals(*values: float) -> bytes:
+    """Numbers as a TIFF stores them as SRATIONAL, and as RATIONAL where none is negative."""
+    return struct.pack(f"<{2 * len(values)}i", *(part for value in values for part in (round(value * 1e6), 10**6)))
 
 
 def with_exif(data: bytes, time: str, placeholder: int) -> bytes:

@@ -240,7 +240,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
         "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),
-        "method and model": (["estimate", good, "--method", "default", "--model", "default"], "say the same twice"),
+        "method and model": (["estimate", good, "--method", "bundled", "--model", "bundled"], "say the same twice"),
         "no module": (["estimate", good, "--method", "no_such:Thing"], "No module named 'no_such'"),
         "exists": (["calibrate", folder, "-o", good], "--overwrite"),
         "exists too": (["explain", good, "-o", good], "--overwrite"),

@@ -87,11 +87,11 @@ def test_training_from_a_set(folder: Path) -> None:
 
 def test_evaluation_from_a_set_is_that_of_the_images(folder: Path) -> None:
     arguments = ["--protocol", "cross-sensor", "--m", "3", "--repeats", "2"]
-    for method in ("gray-world", "pca", "ffcc", "default", f"c5:{folder / 'small.toml'}"):
+    for method in ("gray-world", "pca", "ffcc", "bundled", f"c5:{folder / 'small.toml'}"):
         arguments += ["--method", method]
     for name, data, without in (("set", folder / "set.c5set", folder / "without"), ("images", folder / "data", None)):
         c5("evaluate", data, "-o", folder / name, *arguments, without=without)
     first, second = (Results.load(folder / name / "results.json") for name in ("set", "images"))
     assert first.data == second.data
     assert [row.statistics for row in first.rows] == [row.statistics for row in second.rows]
-    assert [row.method for row in first.rows] == ["gray-world", "pca", "ffcc", "default", "c5:small"]
+    assert [row.method for row in first.rows] == ["gray-world", "pca", "ffcc", "bundled", "c5:small"]

@@ -244,7 +244,7 @@ def test_experiments_are_dated_newest_first() -> None:
 def test_the_model_card_is_that_of_the_bundled_model() -> None:
     card = (DOCS / "model-card.md").read_text()
     model = c5.load_model()
-    size = (Path(c5.__file__).parent / "models/default.c5").stat().st_size
+    size = (Path(c5.__file__).parent / "models/bundled.c5").stat().st_size
     assert f"| identity | `{model.identity}` |" in card
     assert f"| size | {size / 1e6:.2f} MB |" in card
 

@@ -428,7 +428,7 @@ def test_tables_say_the_same_in_every_format(tmp_path: Path) -> None:
         write_report(tmp_path / "none")
 
 
-def test_results_of_one_protocol_merge() -> None:
+def test_results_of_one_protocol_merge(tmp_path: Path) -> None:
     first = results_of({"NUS/A": np.ones((1, 4))})
     other = replace(first, rows=[replace(first.rows[0], method="ffcc")])
     more = replace(first, rows=[replace(first.rows[0], variant="m = 3")])
@@ -444,6 +444,12 @@ def test_results_of_one_protocol_merge() -> None:
     assert [row.name for row in merged.rows] == names
     assert [row.name for row in merge([merged, longer, short]).rows] == names
     assert [row["settings"] for row in records_of(merged) if not row["camera"]] == ["epochs 3", "", "epochs 1"]
+    # What was saved and loaded is the same row: JSON has no tuples.
+    odd = replace(
+        first, rows=[replace(first.rows[0], settings={"config": {"torus": (64, (1, 2)), "stages": ({"a": 1},)}})]
+    )
+    kept = Results.load(odd.save(tmp_path / "odd.json"))
+    assert [row.name for row in merge([kept, odd]).rows] == ["c5, m = 9"]
     drawn = replace(first, rows=[replace(first.rows[0], draws=5)])
     assert [row.name for row in merge([first, drawn]).rows] == ["c5, m = 9, 1 draws", "c5, m = 9, 5 draws"]
     for foreign in (results_of({"NUS/A": np.ones((1, 5))}), replace(first, data="other")):

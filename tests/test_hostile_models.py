@@ -153,7 +153,7 @@ def parts_of(path: Path) -> dict[str, bytes]:
 
 
 def bundled() -> dict[str, bytes]:
-    return parts_of(Path(c5.__file__).parent / "models" / "default.c5")
+    return parts_of(Path(c5.__file__).parent / "models" / "bundled.c5")
 
 
 def lying_bzip2() -> bytes:

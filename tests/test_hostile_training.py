@@ -114,6 +114,8 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_damaged(run: tuple[Path, Calla
         {"config.epochs": float("inf")},
         {"config.seed": "x"},
         {"config.learning_rate": None},
+        {"config.learning_rate": 10**400},
+        {"config.seed": 10**30},
         {"config.batch_sizes": [16, "32"]},
         {"config.bfloat16": 1},
         {"config.cameras": "none"},

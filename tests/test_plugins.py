@@ -135,7 +135,7 @@ def test_the_output_of_the_example_is_written(example: Path, data: Path, tmp_pat
 
 def test_a_bundled_model_is_evaluated_by_its_name(example: Path, data: Path, tmp_path: Path) -> None:
     arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--repeats", 1]
-    done = c5(*arguments, "--method", "default", "--m", 3)
+    done = c5(*arguments, "--method", "bundled", "--m", 3)
     assert done.returncode == 0, done.stderr
     assert "| default, m = 3 |" in done.stdout
 
@@ -145,7 +145,7 @@ def test_a_model_that_knows_tested_cameras_is_left_out_and_names_them_all(
 ) -> None:
     (data / "Alpha").rename(data / "NikonD5200")
     (data / "Beta").rename(data / "SonyA57")
-    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--method", "default"]
+    arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--method", "bundled"]
     done = c5(*arguments, "--method", "gray-world")
     assert done.returncode == 1
     assert "default is left out: it was trained on NikonD5200, SonyA57, so" in done.stderr

@@ -11,55 +11,20 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
+from dng_files import with_tags
+from shots import BEYOND, KINDS, LIGHTS, Shot, take
+from test_program_rules import PACKETS
 from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
 
-from c5.color import Float64s, gains
-from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.spectra import black_body, daylight, read_spectra
-from c5.colorimetry.temperature import dng_temperature, rawtherapee_temperature
-from c5.demo import VirtualCamera
-from c5.demo.dng import Layout, encode_dng
+from c5.color import gains
+from c5.colorimetry.spectra import black_body
+from c5.photos.outputs import BUILT_IN
 from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
-
-SIZE = 320
-
-LIGHTS: dict[str, Callable[[], Float64s]] = {
-    "candle": lambda: black_body(2050),
-    "lamp": lambda: black_body(2856),
-    "fluorescent": lambda: next(iter(read_spectra("fluorescent").values())),
-    "late sun": lambda: daylight(4100),
-    "shade": lambda: daylight(9000),
-    "blue sky": lambda: daylight(20000),
-}
-
-
-@dataclass(frozen=True)
-class Shot:
-    """A raw file of colored patches at the left and gray at the right, and the truth about it."""
-
-    path: Path
-    matrices: CameraMatrices
-    illuminant: Float64s
-
-
-def take(folder: Path, seed: int, light: Float64s) -> Shot:
-    camera = VirtualCamera.random(np.random.default_rng(seed))
-    rng = np.random.default_rng(0)
-    white = camera.respond(light)
-    scene = np.full((SIZE, SIZE, 3), 0.25 * white / white.max())
-    scene[:, : SIZE // 2] *= np.kron(rng.uniform(0.2, 1, (4, 2, 3)), np.ones((SIZE // 4, SIZE // 4, 1)))
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{camera.name}.dng"
-    path.write_bytes(encode_dng(camera.expose(scene, rng), camera, Layout()))
-    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    return Shot(path, matrices, camera.illuminant(light))
 
 
 def run(home: Path, *arguments: str | Path) -> str:
@@ -159,8 +124,7 @@ def test_exiftool_finds_no_new_damage_in_a_rendered_dng(tmp_path: Path) -> None:
 def test_rawtherapee_makes_gray_gray(tmp_path: Path, light: str) -> None:
     shot = take(tmp_path, len(light), LIGHTS[light]())
     assert off_gray(develop_rawtherapee(shot, tmp_path)) > 0.1
-    balance = rawtherapee_temperature(shot.illuminant, shot.matrices)
-    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.set_white_balance(None, *balance))
+    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.encode(shot.balance, None))
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005
 
 
@@ -172,9 +136,7 @@ def test_rawtherapee_makes_gray_gray_with_a_sidecar_of_its_own(tmp_path: Path) -
     (written,) = tmp_path.glob("own*.pp3")
     existing = written.read_bytes()
     assert existing.count(b"\n[") > 30
-    balance = rawtherapee_temperature(shot.illuminant, shot.matrices)
-    made = rawtherapee.set_white_balance(existing, *balance)
-    rawtherapee.path_beside(shot.path).write_bytes(made)
+    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.encode(shot.balance, existing))
     assert off_gray(develop_rawtherapee(shot, tmp_path)) < 0.02
 
 
@@ -237,9 +199,63 @@ def test_a_replaced_neutral_makes_gray_gray_in_both(tmp_path: Path, light: str) 
     assert off_gray(develop_darktable(shot, tmp_path, "modern")) < 0.05
 
 
-def test_the_temperatures_for_adobe_are_in_its_range() -> None:
-    camera = VirtualCamera.random(np.random.default_rng(5))
-    matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
-    for light in LIGHTS.values():
-        kelvin, tint = dng_temperature(camera.illuminant(light()), matrices)
-        adobe.set_white_balance(None, round(kelvin), round(tint))
+ODD = [(kind, "lamp") for kind in KINDS if kind != "plain"] + [("plain", light) for light in BEYOND]
+"""Files that are not as most are, and lights that Adobe's programs cannot hold: RawTherapee and darktable can."""
+
+
+@needs_rawtherapee
+@needs_darktable
+@pytest.mark.parametrize(("kind", "light"), ODD)
+def test_odd_files_and_lights_come_out_gray(tmp_path: Path, kind: str, light: str) -> None:
+    shot = take(tmp_path, 7, (LIGHTS | BEYOND)[light](), KINDS[kind])
+    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.encode(shot.balance, None))
+    darktable.path_beside(shot.path).write_bytes(darktable.encode(shot.balance, None))
+    is_held = not rawtherapee.note(shot.balance)
+    assert (off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005) == is_held
+    assert off_gray(develop_darktable(shot, tmp_path, "modern")) < 0.005
+
+
+@needs_exiftool
+@needs_rawtherapee
+@needs_darktable
+@pytest.mark.parametrize(("kind", "light"), ODD)
+def test_copies_of_odd_files_come_out_gray(tmp_path: Path, kind: str, light: str) -> None:
+    shot = take(tmp_path, 7, (LIGHTS | BEYOND)[light](), KINDS[kind])
+    before, noted = complaints(shot.path), BUILT_IN["dng"].note(shot.balance)
+    shot.path.write_bytes(dng.replace_neutral(shot.path.read_bytes(), shot.illuminant))
+    found = tags(shot.path)
+    neutral = [float(number) for number in str(found["IFD0:AsShotNeutral"]).split()]
+    np.testing.assert_allclose(neutral, shot.illuminant / shot.illuminant.max(), atol=1e-6)
+    assert "IFD0:AsShotWhiteXY" not in found
+    assert set(complaints(shot.path)) <= set(before)
+    assert (off_gray(develop_rawtherapee(shot, tmp_path)) < 0.005) == ("RawTherapee" not in noted)
+    assert off_gray(develop_darktable(shot, tmp_path, "legacy")) < 0.005
+
+
+@needs_rawtherapee
+def test_beyond_its_range_rawtherapee_comes_as_near_as_it_can(tmp_path: Path) -> None:
+    shot = take(tmp_path, 7, LIGHTS["shade"](), KINDS["AsShotWhiteXY"])
+    sidecar = rawtherapee.path_beside(shot.path)
+    assert "60000 K, green 0.761" in rawtherapee.note(shot.balance)
+    sidecar.write_bytes(rawtherapee.encode(shot.balance, None))
+    nearest = off_gray(develop_rawtherapee(shot, tmp_path))
+    assert nearest > 0.02  # it is said to be off, and it is
+    for kelvin, green in ((60000, 0.9), (60000, 0.65), (40000, 0.761), (20000, 0.8)):
+        sidecar.write_bytes(rawtherapee.set_white_balance(None, kelvin, green))
+        assert off_gray(develop_rawtherapee(shot, tmp_path)) > nearest
+
+
+@needs_exiftool
+@pytest.mark.parametrize("packet", PACKETS)
+def test_exiftool_reads_settings_that_gave_way(tmp_path: Path, packet: str) -> None:
+    shot = take(tmp_path, 7, LIGHTS["shade"](), size=64)
+    shot.path.write_bytes(with_tags(shot.path.read_bytes(), {700: (1, PACKETS[packet])}))
+    old, before = tags(shot.path), complaints(shot.path)
+    shot.path.write_bytes(dng.replace_neutral(shot.path.read_bytes(), shot.illuminant))
+    new = tags(shot.path)
+    assert new["XMP-crs:WhiteBalance"] == "As Shot"
+    assert not {"XMP-crs:ColorTemperature", "XMP-crs:Tint"} & new.keys()
+    changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    balance = {"IFD0:AsShotNeutral", "XMP-crs:WhiteBalance", "XMP-crs:ColorTemperature", "XMP-crs:Tint"}
+    assert {key for key in changed if not key.startswith(("System:", "File:"))} <= balance
+    assert set(complaints(shot.path)) <= set(before)

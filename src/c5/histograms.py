@@ -64,8 +64,8 @@ class Grid:
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
     pixels: int = WORKING_PIXELS
-    """Of images in which more pixels count, only every second, third, ... row is looked at, so that about this many do.
-    Rows are left out rather than averaged, since an average of colors is another color."""
+    """Of images in which many more pixels count, only every second, third, ... row is looked at. Rows are left out
+    rather than averaged, since an average of colors is another color."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -93,10 +93,9 @@ class Grid:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grid:
         """The grid that `to_json` describes; powers, strips and pixels may be left out."""
-        own = {"powers": tuple(data.get("powers", (1,))), "geometry": Geometry(data["geometry"])}
-        return cls(
-            data["bins"], data["limit"], strips=data.get("strips", 1), pixels=data.get("pixels", WORKING_PIXELS), **own
-        )
+        powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
+        pixels = data.get("pixels", WORKING_PIXELS)
+        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips, pixels)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
@@ -286,7 +285,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
     rows = max(1, BLOCK_PIXELS // stride // every) * every
     edges = [1 + strip * (height - 2) // grid.strips for strip in range(grid.strips + 1)]
     for first, end in pairwise(edges):
-        for top in range(first, end, rows):
+        for top in range(first + (1 - first) % every, end, rows):
             bottom = min(top + rows, end)
             inner = slice(top, bottom, every)
             pixels.add(colors.planes[:, inner].reshape(3, -1), colors.pixels_count[inner].ravel())

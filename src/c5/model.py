@@ -274,7 +274,7 @@ def load_model(name_or_path: str | Path | None = None, *, threads: int = 1) -> M
 
     `threads` is how many threads one call may use.
     """
-    name = str(name_or_path or "default")
+    name = str(name_or_path or "bundled")
     if name in model_names():
         with resources.as_file(_bundled() / f"{name}.c5") as path:
             return Model(read_model(path), threads)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,10 +30,35 @@ def in_parallel(
 def in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
 ) -> Generator[tuple[Item, Result], None, None]:
-    """The same in processes, one a core, for work that holds Python's lock. Function and items must be picklable."""
+    """The same in processes, one a core, for work that holds Python's lock. Function and items must be picklable.
+
+    They end with this process, however it ends. Ctrl-C does not reach them: this process decides.
+    """
     jobs = jobs or os.cpu_count() or 1
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+    pool = _Processes(jobs, multiprocessing.get_context("spawn"), _end_with_parent)
     yield from _in_order(pool, jobs, function, items)
+
+
+class _Processes(ProcessPoolExecutor):
+    def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
+        """Processes start here. Interrupted meanwhile, they would complain; what is blocked stays blocked in them."""
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().submit(*arguments, **named)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            return super().submit(*arguments, **named)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _in_order(

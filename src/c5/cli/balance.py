@@ -92,7 +92,7 @@ def balance(
             callback=_check_selection,
             metavar="|".join(SELECTION_NAMES),
         ),
-    ] = Selection.VIVID.value,
+    ] = Selection.RANDOM.value,
     roll_size: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
     profile: ProfileFile = None,
     model: ModelName = None,
@@ -357,7 +357,10 @@ class _Run:
                 self.unchanged += 1
             else:
                 self._note_written(item)
-        self.rows.append(describe(result))
+        row = describe(result, self.outputs.values())
+        self.rows.append(row)
+        if row["note"]:
+            errors.print(f"note: {row['file']}: {row['note']}")
         for name, place in self.tables.items():
             if place is None:
                 print(_encode(name, [self.rows[-1]], first=len(self.rows) == 1).decode(), end="", flush=True)
@@ -451,11 +454,13 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
+    from c5.photos.summary import show_kelvin
+
     table = []
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
-        cells += ["-" if row[key] is None else str(row[key]) for key in ("kelvin", "tint")]
+        cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
         cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
         table.append(cells)

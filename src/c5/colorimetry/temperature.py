@@ -8,13 +8,14 @@ specification and Adobe's programs count in one way, RawTherapee in another: the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from c5.color import Float64s, as_illuminant
+from c5.color import Float64s, as_illuminant, reproduction_error
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
 
@@ -22,7 +23,13 @@ TINT_SCALE = -3000
 """Tints a unit of the CIE 1960 diagram: positive for lights greener than a black body, as daylight is by about 10."""
 
 HOTTEST_LINE, COOLEST_LINE = 1e5, 1e6 / 600
-"""Where Robertson's lines end, in kelvin, but for the one of an infinite temperature."""
+"""Where Robertson's lines end, in kelvin, but for the one of an infinite temperature: no light is counted beyond."""
+
+ADOBE_KELVINS, ADOBE_TINTS = (2000, 50000), (-150, 150)
+"""The ranges of the two sliders of Adobe's programs."""
+
+NOTICEABLE_DEG = 0.25
+"""What the rounding of two numbers leaves of a light's color is less; what their ranges leave may be more."""
 
 # Robertson's isotemperature lines: mireds, u and v on the black-body curve (CIE 1960), slope. Wyszecki and Stiles,
 # "Color Science", 2nd edition, page 228. The u of 325 mireds is a misprint for 0.24792 there; Adobe's programs took it
@@ -96,17 +103,6 @@ def xy_to_temperature(xy: ArrayLike) -> TemperatureTint:
     return TemperatureTint(1e6 / mireds, float((uv - point) @ along) * TINT_SCALE)
 
 
-def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
-    """The CIE 1931 chromaticity of a temperature, 1667 to 100000 K, and a tint; `xy_to_temperature` undoes it."""
-    if not (COOLEST_LINE <= kelvin <= HOTTEST_LINE and np.isfinite(tint)):
-        raise ParameterError(f"a temperature needs 1667 to 100000 K and a finite tint, not {kelvin:g} and {tint:g}")
-    mireds = 1e6 / kelvin
-    line = min(int(np.searchsorted(_MIREDS, mireds, side="right")), 30)
-    _, point, along = _between(line, (_MIREDS[line] - mireds) / (_MIREDS[line] - _MIREDS[line - 1]))
-    u, v = point + along * (tint / TINT_SCALE)
-    return _chromaticity(np.array([1.5 * u, v]) / (u - 4 * v + 2))
-
-
 def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     """The chromaticity of the light in which a camera sees white as `neutral`.
 
@@ -124,23 +120,45 @@ def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     return xy
 
 
-def xy_to_neutral(xy: ArrayLike, matrices: CameraMatrices) -> Float64s:
-    """The illuminant of a camera in light of a chromaticity; `neutral_to_xy` undoes it."""
-    x, y = _chromaticity(xy)
-    neutral = matrices.matrix(xy_to_temperature((x, y)).kelvin) @ (x / y, 1, (1 - x - y) / y)
-    if not (neutral > 0).all():
-        raise ParameterError(f"{matrices.name} sees light of x {x:.4f}, y {y:.4f} with a negative channel")
-    return as_illuminant(neutral)
-
-
 def dng_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
     """The temperature and tint that Adobe's programs show for an illuminant of a camera."""
     return xy_to_temperature(neutral_to_xy(illuminant, matrices))
 
 
-def dng_neutral(kelvin: float, tint: float, matrices: CameraMatrices) -> Float64s:
-    """The illuminant that Adobe's programs divide out for a temperature and tint; `dng_temperature` undoes it."""
-    return xy_to_neutral(temperature_to_xy(kelvin, tint), matrices)
+def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
+    """The whole numbers in the range of Adobe's sliders that take the most of an illuminant out of a picture.
+
+    They are those of `dng_temperature`, rounded, where the sliders have them. Beyond, the nearest numbers are not
+    the nearest balance: 2000 K with another tint is nearer to a candle than 2000 K with the candle's own.
+    """
+    try:
+        found = dng_temperature(illuminant, matrices)
+        ranges = zip(found, (ADOBE_KELVINS, ADOBE_TINTS), strict=True)
+        sliders = TemperatureTint(*(round(min(max(value, low), high)) for value, (low, high) in ranges))
+        if reproduction_error(adobe_neutral(*sliders, matrices), illuminant) < NOTICEABLE_DEG:
+            return sliders
+    except ParameterError:
+        pass  # no light at all, but some are nearer than others
+    (coldest, warmest), (low, high) = (1e6 / np.array(ADOBE_KELVINS[::-1])), ADOBE_TINTS
+    mireds, tint = _find_nearest(
+        as_illuminant(illuminant),
+        lambda mireds, tints: adobe_neutral(1e6 / mireds, tints, matrices),
+        (coldest, low),
+        (warmest, high),
+    )
+    return TemperatureTint(round(1e6 / mireds), round(tint))
+
+
+def adobe_neutral(kelvin: ArrayLike, tint: ArrayLike, matrices: CameraMatrices) -> Float64s:
+    """(..., 3) what Adobe's programs divide out for temperatures and tints, whatever they are.
+
+    As in the DNG SDK, no channel is below a thousandth of the largest.
+    """
+    kelvin, tint = np.asarray(kelvin, dtype=np.float64), np.asarray(tint, dtype=np.float64)
+    u, v = np.moveaxis(_temperature_to_uv(1e6 / kelvin, tint), -1, 0)
+    white = np.stack([3 * u, 2 * v, 4 - u - 10 * v], axis=-1)
+    neutral = (matrices.matrix(kelvin) @ white[..., None])[..., 0]
+    return np.asarray(np.clip(neutral / neutral.max(axis=-1, keepdims=True), 0.001, 1))
 
 
 # RawTherapee's way, as 5.9 has it and as the program was seen to do. It sums spectra over the 10 degree observer, whose
@@ -163,31 +181,54 @@ RT_KELVINS, RT_GREENS = (1500, 60000), (0.02, 10.0)
 """The ranges of RawTherapee's two numbers."""
 
 
-def rawtherapee_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureGreen:
-    """The Temperature and Green with which RawTherapee 5.9 and later divides out an illuminant of a camera.
+def rawtherapee_temperature(illuminant: ArrayLike, matrix: ArrayLike) -> TemperatureGreen:
+    """The Temperature and Green with which RawTherapee 5.9 and later takes the most of an illuminant out of a picture.
 
-    RawTherapee takes one matrix for all lights, the cold one, and for cameras that it knows its own instead of the
-    file's: it is right for those as far as the two agree.
+    It takes one `matrix` from XYZ to camera RGB for all lights: see `c5.photos.sidecars.rawtherapee`.
     """
-    red, green, blue = _RT_XYZ_TO_SRGB @ np.linalg.solve(matrices.matrix_d65, as_illuminant(illuminant))
-    lights = _rawtherapee_lights()
-    # Blue and red choose the temperature, and Green then takes the light to where it is.
-    ratios = lights[:, 2] / lights[:, 0]
-    if not (min(red, green) > 0 and ratios[0] <= blue / red <= ratios[-1]):
-        raise ParameterError(f"RawTherapee knows no light as {matrices.name} saw it: below 1500 or above 60000 K")
-    place = int(np.abs(ratios - blue / red).argmin())
-    needed = float(lights[place, 1] / lights[place, 0] * red / green)
-    if not RT_GREENS[0] <= needed <= RT_GREENS[1]:
-        raise ParameterError(f"RawTherapee has a Green of 0.02 to 10; this light of {matrices.name} needs {needed:g}")
-    return TemperatureGreen(RT_KELVINS[0] + place, needed)
+    (low, high), greens = 1e6 / np.array(RT_KELVINS[::-1]), np.log(RT_GREENS)
+    camera = np.asarray(matrix, dtype=np.float64)
+
+    def divided_out(mireds: Float64s, logarithms: Float64s) -> Float64s:
+        return _rawtherapee_neutrals(np.rint(1e6 / mireds).astype(int), np.exp(logarithms), camera)
+
+    mireds, green = _find_nearest(as_illuminant(illuminant), divided_out, (low, greens[0]), (high, greens[1]))
+    return TemperatureGreen(round(1e6 / mireds), float(np.clip(np.exp(green), *RT_GREENS)))
 
 
-def rawtherapee_neutral(kelvin: int, green: float, matrices: CameraMatrices) -> Float64s:
+def rawtherapee_neutral(kelvin: int, green: float, matrix: ArrayLike) -> Float64s:
     """The illuminant that RawTherapee divides out; `rawtherapee_temperature` undoes it."""
     if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):
         raise ParameterError(f"RawTherapee has 1500 to 60000 K and a green of 0.02 to 10, not {kelvin:g} and {green:g}")
-    light = _rawtherapee_lights()[kelvin - RT_KELVINS[0]] / (1, green, 1)
-    return as_illuminant(matrices.matrix_d65 @ np.linalg.solve(_RT_XYZ_TO_SRGB, light))
+    return as_illuminant(_rawtherapee_neutrals(np.array(kelvin), np.array(green), np.asarray(matrix, np.float64)))
+
+
+def _rawtherapee_neutrals(kelvins: NDArray[np.int_], greens: Float64s, matrix: Float64s) -> Float64s:
+    red, green, blue = np.moveaxis(_rawtherapee_lights()[kelvins - RT_KELVINS[0]], -1, 0)
+    seen = matrix @ np.linalg.inv(_RT_XYZ_TO_SRGB)
+    return np.asarray(np.stack([red, green / greens, blue], axis=-1) @ seen.T)
+
+
+def _find_nearest(
+    illuminant: Float64s,
+    neutrals: Callable[[Float64s, Float64s], Float64s],
+    lowest: tuple[float, float],
+    highest: tuple[float, float],
+) -> Float64s:
+    """The two numbers in a box that leave white the least off gray, by ever finer grids around the best so far."""
+    low, high = np.array(lowest), np.array(highest)
+    best = low
+    for _ in range(12):
+        first, second = np.meshgrid(*np.linspace(low, high, 33).T, indexing="ij")
+        seen = neutrals(first, second)
+        off = np.where((seen > 0).all(axis=-1), reproduction_error(seen, illuminant), np.inf)
+        if not np.isfinite(off).any():
+            raise ParameterError("no light gives any illuminant with this matrix; check that it is one of a camera")
+        place = np.unravel_index(off.argmin(), off.shape)
+        best = np.array([first[place], second[place]])
+        reach = (high - low) / 8
+        low, high = np.maximum(best - reach, lowest), np.minimum(best + reach, highest)
+    return best
 
 
 @cache
@@ -208,6 +249,13 @@ def _rawtherapee_lights() -> Float64s:
     m2 = (0.03 - 31.4424 * x + 30.0717 * y) / scale
     cold = np.stack([np.ones_like(x), m1, m2], axis=1) @ _RT_DAYLIGHT
     return np.asarray(np.concatenate([warm, cold / cold[:, 1:2]]) @ _RT_XYZ_TO_SRGB.T)
+
+
+def _temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float64s:
+    """(..., 2) CIE 1960 chromaticities of temperatures and tints."""
+    u, v, along_u, along_v = (np.interp(mireds, _MIREDS, column) for column in (*_CURVE.T, *_ALONG.T))
+    steps = tint / (TINT_SCALE * np.hypot(along_u, along_v))
+    return np.stack([u + along_u * steps, v + along_v * steps], axis=-1)
 
 
 def _between(line: int, part: float) -> tuple[float, Float64s, Float64s]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, geh
 
 def find_layout(path: Path, name: str | None = None) -> Dataset:
     """The layout of that name, or the first that a folder or file looks like."""
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists it also takes names that are too long
         raise DataError(f"{path}: no such file or folder; give a dataset")
     own = {layout.NAME: layout for layout in LAYOUTS}
     if name in own:

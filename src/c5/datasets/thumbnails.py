@@ -49,7 +49,7 @@ class Thumbnail(ImageFile):
 
     def read(self) -> LinearImage:
         image = read_image(self.path)
-        return LinearImage(image.rgb, clipped=(image.rgb >= CLIPPED).any(axis=2), source=image.source)
+        return LinearImage(image.rgb, clipped=np.asarray((image.rgb >= CLIPPED).any(axis=2)), source=image.source)
 
     def digest(self) -> str:
         return hashlib.sha256(f"clipped at {CLIPPED} {super().digest()}".encode()).hexdigest()

@@ -89,7 +89,8 @@ class Row:
     def recipe(self) -> dict[str, str]:
         """Each of the settings but for the rolls that were tried, as text."""
         rolls = ("n_images", "selections", "repeats")
-        return _flatten({key: value for key, value in self.settings.items() if key not in rolls})
+        stored = json.loads(json.dumps(self.settings))  # as it is after being saved: tuples are lists
+        return _flatten({key: value for key, value in stored.items() if key not in rolls})
 
     @property
     def identity(self) -> tuple[Any, ...]:

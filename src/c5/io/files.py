@@ -176,5 +176,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ReadError(f"{path}: not UTF-8; save it so") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise ReadError(f"{path}: not TOML: {error}") from None

@@ -144,6 +144,14 @@ def read_header(path: str | Path) -> Header:
     return Header(_camera_name(tags), _time(tags), is_raw=True)
 
 
+def read_color_tags(path: str | Path) -> dict[int, tuple[float, ...]]:
+    """The numbers of a raw file's color matrices and of what goes with them, by tag; none where it has no such tags."""
+    path = Path(path)
+    with naming(path):
+        values = _look(path)[1].values
+    return {code: value for code, value in values.items() if isinstance(value, tuple)}
+
+
 class _Tags(NamedTuple):
     """What the directories of a file say: values by the numbers of their tags, text as bytes."""
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from c5.choices import Fallback, Selection
-from c5.color import Float64s
+from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ParameterError
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
@@ -26,7 +26,7 @@ from c5.parallel import MOST_JOBS, in_parallel
 from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
-from c5.photos.rolls import Origin, Roll, build_roll
+from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
 from c5.rolls import MOST_VIVID
 
@@ -46,11 +46,11 @@ class Settings:
     """Gives rolls, and the histograms of the photographs that it holds."""
     camera: str | None = None
     """The camera of files that do not tell theirs."""
-    selection: Selection = Selection.VIVID
+    selection: Selection = Selection.RANDOM
     """Which photographs of the catalogue make a roll."""
     roll_size: int = MOST_VIVID
     smooth: bool = False
-    """Whether the light of bursts and time-lapses is steadied."""
+    """Whether the flicker of bursts and time-lapses is taken out."""
     fallback: Fallback = Fallback.NONE
     reading: Reading = Reading()
     thumbnails: bool = False
@@ -87,6 +87,27 @@ class Balance:
     def uncertain(self) -> bool:
         return (self.uncertainty or 0) > UNCERTAIN_DEG
 
+    def fall_back(self, fallback: Fallback) -> tuple[Float64s, str] | None:
+        """What to use if the estimate is uncertain, and what that comes from; None where the estimate stays."""
+        if not self.uncertain or fallback is Fallback.NONE:
+            return None
+        if fallback is Fallback.GRAY_WORLD:
+            return self.photo.gray_world, "gray-world"
+        return None if self.photo.as_shot is None else (self.photo.as_shot, "camera")
+
+    def weigh(self, fallback: Fallback) -> tuple[Float64s, float]:
+        """The estimate and the fallback as one light, and its uncertainty in degrees.
+
+        The fallback counts like an estimate that is just not uncertain.
+        """
+        degrees = self.uncertainty or UNCERTAIN_DEG
+        other = self.fall_back(fallback)
+        if other is None:
+            return self.illuminant, degrees
+        share = degrees**2 / (degrees**2 + UNCERTAIN_DEG**2)
+        uv = (1 - share) * rgb_to_uv(self.illuminant) + share * rgb_to_uv(other[0])
+        return uv_to_rgb(uv), UNCERTAIN_DEG * share**0.5
+
 
 def balance(
     paths: Iterable[str | Path], settings: Settings | None = None, *, wanted: Collection[Path] | None = None
@@ -95,8 +116,8 @@ def balance(
 
     Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
     is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are told by
-    their headers, some of them, spread evenly, are read first, and none is read twice. Smoothing holds a photograph
-    back until its sequence is complete.
+    their headers, some of them are read first, and none is read twice. Smoothing holds a photograph
+    back until its sequence is complete, and takes the fallback into account.
 
     With `wanted`, only these photographs have results; the others serve for rolls and sequences.
     """
@@ -107,19 +128,15 @@ def balance(
         rolls = _Rolls(files, settings, loader)
         needed = files if settings.smooth else [path for path in files if path in asked]
         results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
-        for result in smooth_in_turn(results, rolls.moments) if settings.smooth else results:
+        for result in smooth_in_turn(results, rolls.moments, settings.fallback) if settings.smooth else results:
             if result.path in asked:
                 yield result if isinstance(result, Failure) else apply_fallback(result, settings.fallback)
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
-    """What to use for a photograph whose estimate is uncertain; any other stays."""
-    if not balance.uncertain or fallback is Fallback.NONE:
-        return balance
-    if fallback is Fallback.GRAY_WORLD:
-        return replace(balance, illuminant=balance.photo.gray_world, source="gray-world")
-    as_shot = balance.photo.as_shot
-    return balance if as_shot is None else replace(balance, illuminant=as_shot, source="camera")
+    """What to use for a photograph that is in no sequence and whose estimate is uncertain; any other stays."""
+    other = balance.fall_back(fallback) if balance.source == "model" else None
+    return balance if other is None else replace(balance, illuminant=other[0], source=other[1])
 
 
 def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Balance | Failure:
@@ -203,7 +220,7 @@ class _Rolls:
         found = None if camera is None else self._ask_catalog(camera)
         if found is not None and found.profile is not None:
             return found
-        own = [path for path in self._paths if self.moments[path].camera == camera]
+        own = order_by_content(path for path in self._paths if self.moments[path].camera == camera)
         made = build_roll(
             settings.model, own, self._loader.look_at, origin=Origin.SET, size=settings.roll_size, camera=camera
         )

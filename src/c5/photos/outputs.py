@@ -39,6 +39,8 @@ class Output:
     """Whether it is a copy of the photograph, which must not lie beside it."""
     form: Callable[[], Form] | None = None
     """The format of a sidecar in which c5 marks what it writes, so that it can be taken back."""
+    note: Callable[[Balance], str] = lambda _: ""
+    """What the program that it is for cannot hold of a balance, in a line; empty where it holds all of it."""
 
 
 def _sidecar(help: str, program: str) -> Output:
@@ -53,6 +55,7 @@ def _sidecar(help: str, program: str) -> Output:
         lambda balance, existing: bytes(module().encode(balance, existing)),
         keeps=True,
         form=module,
+        note=lambda balance: str(module().note(balance)),
     )
 
 
@@ -83,13 +86,19 @@ def _name_dng(path: Path) -> str:
     return path.name if path.suffix.lower() == ".dng" else f"{path.stem}.dng"
 
 
+def _note_dng(balance: Balance) -> str:
+    from c5.photos.sidecars import adobe, rawtherapee
+
+    return "; ".join(note for note in (adobe.note(balance), rawtherapee.note(balance, is_copy=True)) if note)
+
+
 BUILT_IN = {
     "preview": _preview("A rendered JPEG of each: NAME.c5.jpg.", OWN_PREVIEWS[0]),
     "png": _preview("A rendered PNG of each: NAME.c5.png.", OWN_PREVIEWS[1]),
     "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe"),
     "pp3": _sidecar("RawTherapee profiles.", "rawtherapee"),
     "darktable": _sidecar("darktable sidecars.", "darktable"),
-    "dng": Output(DNG_HELP, _name_dng, _copy_dng, copies=True),
+    "dng": Output(DNG_HELP, _name_dng, _copy_dng, copies=True, note=_note_dng),
 }
 """The kinds that come with the package. A new one is listed here, and nowhere else."""
 
@@ -118,4 +127,8 @@ def load_output(name: str) -> Output:
         with plugins.guard(str(plugin)):
             return output.make(balance, existing)
 
-    return replace(output, make=make)
+    def note(balance: Balance) -> str:
+        with plugins.guard(str(plugin)):
+            return output.note(balance)
+
+    return replace(output, make=make, note=note)

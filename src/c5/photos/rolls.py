@@ -5,21 +5,28 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from c5.errors import ReadError
 from c5.model import Model, Profile
 from c5.parallel import in_parallel
-from c5.photos.files import Failure, is_photograph
+from c5.photos.files import Failure, digest_file, is_photograph
 from c5.photos.outputs import OWN_PREVIEWS
 from c5.photos.photo import Photo, Reading, read_photo
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
+
+ALIKE = 0.99
+"""Photographs with a higher likeness show the same: frames of a burst or a time-lapse, copies with other metadata."""
+TINY = 1e-30
 
 Load = Callable[[Sequence[Path]], Iterable[Photo | Failure]]
 """Gives the photographs of some files with their histograms, in order, or why they cannot be used."""
@@ -67,22 +74,21 @@ def build_roll(
     size: int | None = None,
     camera: str | None = None,
 ) -> Roll:
-    """The roll of up to `size` photographs, or of all that the model takes, spread evenly over `paths`.
+    """The roll of the first `size` photographs, or of all that the model takes.
 
-    Those that cannot be used are replaced by others, and so are copies of one that is in the roll already, unless there
-    are more copies than photographs. Photographs of two cameras are refused. Without any that can be used, the roll has
-    no profile. `camera` is the name to keep; by default the one that the files tell.
+    Those that cannot be used are replaced by the next ones, and so are those that show what another in the roll shows,
+    unless there are more of them than the roll has photographs. Photographs of two cameras are refused. Without any
+    that can be used, the roll has no profile. `camera` is the name to keep; by default the one that the files tell.
     """
     count = model.takes(len(paths) if size is None else min(size, len(paths)))
-    waiting = _spread(range(len(paths)), count)
-    copies = 0
-    chosen: dict[int, Photo] = {}
+    waiting = list(paths)
+    repeated = 0
+    photos: list[Photo] = []
     failures: list[Failure] = []
-    contents: set[bytes] = set()
     cameras: set[str] = set()
-    while waiting and len(chosen) < count and copies < count:
-        batch, waiting = waiting[: count - len(chosen)], waiting[count - len(chosen) :]
-        for index, photo in zip(batch, load([paths[index] for index in batch]), strict=True):
+    while waiting and len(photos) < count and repeated < count:
+        batch, waiting = waiting[: count - len(photos)], waiting[count - len(photos) :]
+        for photo in load(batch):
             if isinstance(photo, Failure):
                 failures.append(photo)
                 continue
@@ -90,17 +96,15 @@ def build_roll(
             if len(cameras) > 1:
                 both = " and ".join(sorted(cameras))
                 raise ReadError(f"{photo.path.parent}: photographs of {both}; a roll needs one camera's alone")
-            content = _digest_content(photo)
-            if content in contents:
-                copies += 1
+            if any(_likeness(photo, other) > ALIKE for other in photos):
+                repeated += 1
             else:
-                contents.add(content)
-                chosen[index] = photo
-    photos = [chosen[index] for index in sorted(chosen)]
+                photos.append(photo)
     camera = camera or next(iter(cameras), None)
     profile = None
     if photos:
         profile = model.calibrate_histograms([photo.histograms for photo in photos if photo.histograms], camera)
+    photos.sort(key=lambda photo: photo.path)
     return Roll(
         camera,
         origin if photos else Origin.NOWHERE,
@@ -125,7 +129,7 @@ def read_roll(
     def load(paths: Sequence[Path]) -> Iterable[Photo | Failure]:
         return (photo for _, photo in in_parallel(read, track(paths)))
 
-    roll = build_roll(model, list_roll(folder), load, origin=Origin.FOLDER)
+    roll = build_roll(model, order_by_content(list_roll(folder)), load, origin=Origin.FOLDER)
     if roll.profile is None:
         reason = f" ({roll.failures[0].message})" if roll.failures else ""
         raise ReadError(f"{folder}: no image in it can be used as a roll{reason}; give raw files or linear images")
@@ -140,17 +144,26 @@ def list_roll(folder: Path) -> list[Path]:
     return sorted(path for path in listed if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
 
 
-def _spread(items: Sequence[int], count: int) -> list[int]:
-    """So many items spread evenly, then as many of the rest, then what is left."""
-    ordered: list[int] = []
-    for _ in range(2):
-        some = [items[index * len(items) // count] for index in range(count)] if count < len(items) else list(items)
-        ordered += some
-        items = sorted(set(items) - set(some))
-    return [*ordered, *items]
+def order_by_content(paths: Iterable[Path]) -> list[Path]:
+    """One file of each content, in an order that is as good as random and hangs on nothing else.
+
+    So no name, no order and no copy of a file changes a roll.
+    """
+    found: dict[bytes, Path] = {}
+    for path in sorted(paths):
+        name = os.fsencode(path)
+        content = name
+        if path.is_file():
+            with suppress(OSError):  # it fails when it is read
+                content = digest_file(name)[1]
+        found.setdefault(content, path)
+    return [found[content] for content in sorted(found)]
 
 
-def _digest_content(photo: Photo) -> bytes:
-    """The same for copies of a photograph, also where only their metadata differ."""
+def _likeness(photo: Photo, other: Photo) -> float:
+    """The cosine between the histograms of two photographs."""
     assert photo.histograms is not None  # they are what a photograph is loaded for
-    return hashlib.blake2b(photo.histograms.seen.tobytes(), digest_size=16).digest()
+    assert other.histograms is not None
+    one, two = photo.histograms.seen.ravel(), other.histograms.seen.ravel()
+    lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(two))
+    return float(one @ two) / max(lengths, TINY)

@@ -1,4 +1,4 @@
-"""Steadying the light of sequences: bursts and time-lapses, in which it changes little from frame to frame."""
+"""Sequences of photographs, bursts and time-lapses, and their light without its flicker."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from c5.color import Float64s, rgb_to_uv, uv_to_rgb
+from c5.choices import Fallback
+from c5.color import Float64s
 from c5.photos.files import Failure
+from c5.photos.walk import follow_light
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
-
-STEADINESS = 0.01
-"""How much the light of a sequence is thought to change from one photograph to the next, in nats."""
 
 LONGEST_PAUSE = 120.0
 """Seconds without a photograph that end a sequence, whatever its usual pause."""
@@ -36,25 +35,26 @@ class Moment(NamedTuple):
     """False where reading the file may tell a time that is not known yet."""
 
 
-def smooth(balances: Sequence[Balance]) -> list[Balance]:
-    """Steady the lights of sequences: photographs of one camera, at most two minutes from one to the next.
+def smooth(balances: Sequence[Balance], fallback: Fallback = Fallback.NONE) -> list[Balance]:
+    """Take the flicker out of sequences: photographs of one camera, at most two minutes from one to the next.
 
-    The log-chroma of the light is a random walk, seen through estimates with their uncertainties; this is its smoothed
-    mean (Kalman, then Rauch, Tung and Striebel). A pause that is long for the sequence allows a larger change, and one
-    that is very long ends it. Photographs without a time, or alone, stay as they are.
+    `c5.photos.walk` says what is known of their light. Where an estimate is uncertain, the fallback is another one of
+    the same photograph. A pause that is very long for the sequence ends it. Photographs without a time, or alone, stay
+    as they are.
     """
     result = list(balances)
     for order, seconds in _sequences(balances):
+        seen, uncertainty = zip(*(balances[index].weigh(fallback) for index in order), strict=True)
         pauses = np.diff(seconds)
-        walk = STEADINESS**2 * np.maximum(pauses / _usual(pauses), 1)
-        noise = np.array([np.radians(balances[index].uncertainty or 1) ** 2 for index in order])
-        seen = np.stack([rgb_to_uv(balances[index].illuminant) for index in order])
-        for index, uv in zip(order, _smooth_walk(seen, noise, walk), strict=True):
-            result[index] = replace(balances[index], illuminant=uv_to_rgb(uv), source="smoothed")
+        lights = follow_light(np.array(seen), np.array(uncertainty), np.maximum(pauses, 1) / _usual(pauses))
+        for index, light in zip(order, lights, strict=True):
+            result[index] = replace(balances[index], illuminant=light, source="smoothed")
     return result
 
 
-def smooth_in_turn(results: Iterable[Balance | Failure], moments: Mapping[Path, Moment]) -> Iterator[Balance | Failure]:
+def smooth_in_turn(
+    results: Iterable[Balance | Failure], moments: Mapping[Path, Moment], fallback: Fallback = Fallback.NONE
+) -> Iterator[Balance | Failure]:
     """The same for results that come one by one: each leaves, in order, as soon as its sequence is complete.
 
     `moments` tells which photographs are still to come.
@@ -72,7 +72,7 @@ def smooth_in_turn(results: Iterable[Balance | Failure], moments: Mapping[Path, 
             if not isinstance(result, Failure):
                 gathered.setdefault(group, []).append(result)
             if not missing[group]:
-                smoothed |= {balance.path: balance for balance in smooth(gathered.pop(group, []))}
+                smoothed |= {balance.path: balance for balance in smooth(gathered.pop(group, []), fallback)}
         while waiting and not missing[groups.get(waiting[0].path, -1)]:
             first = waiting.popleft()
             yield smoothed.pop(first.path, first)
@@ -129,16 +129,3 @@ def _split(seconds: Float64s, longest: float) -> list[tuple[int, int]]:
 def _usual(pauses: Float64s) -> float:
     """The median pause; cameras count whole seconds, so none is shorter."""
     return max(float(np.median(pauses)), 1.0) if pauses.size else 1.0
-
-
-def _smooth_walk(seen: Float64s, noise: Float64s, walk: Float64s) -> Float64s:
-    """The smoothed mean (n, k) of a random walk seen with noise; `walk` is the variance of each of its n - 1 steps."""
-    mean, variance = seen.copy(), noise.copy()
-    for i in range(1, len(seen)):  # forwards
-        expected = variance[i - 1] + walk[i - 1]
-        trust = expected / (expected + noise[i])
-        mean[i] = mean[i - 1] + trust * (seen[i] - mean[i - 1])
-        variance[i] = (1 - trust) * expected
-    for i in range(len(seen) - 2, -1, -1):  # backwards
-        mean[i] += variance[i] / (variance[i] + walk[i]) * (mean[i + 1] - mean[i])
-    return mean

@@ -5,23 +5,31 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from c5.color import Float64s, angular_error, gains
-from c5.errors import ParameterError
+from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
+from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
 from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
 
+if TYPE_CHECKING:
+    from c5.photos.outputs import Output
+
 COLORS = ("illuminant", "gains", "camera_gains")
 """The keys of `describe` that hold three numbers."""
 
 
-def describe(balance: Balance) -> dict[str, Any]:
-    """What is known of a balance, ready for JSON. Keys that are not known are None."""
+def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]:
+    """What is known of a balance, ready for JSON. Keys that are not known are None.
+
+    `outputs` are the kinds of files written for it: what their programs cannot hold of it is noted.
+    """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
@@ -39,7 +47,25 @@ def describe(balance: Balance) -> dict[str, Any]:
         "roll": balance.roll.size,
         "camera_gains": None if photo.as_shot is None else _rounded(gains(photo.as_shot)),
         "camera_angle_deg": _rounded(angle),
+        "note": "; ".join(_notes(balance, outputs)) or None,
     }
+
+
+def show_kelvin(kelvin: float) -> str:
+    """A temperature in kelvin, marked where the scale ends and the light may be any beyond."""
+    mark = {round(COOLEST_LINE): "<", round(HOTTEST_LINE): ">"}.get(round(kelvin), "")
+    return f"{mark}{round(kelvin)}"
+
+
+def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:
+    """What is to be said of a balance, each thing once."""
+    temperature = balance.photo.temperature(balance.illuminant)
+    kelvin = "" if temperature is None else show_kelvin(temperature.kelvin)
+    notes = [] if kelvin.isdecimal() or not kelvin else [f"temperature {kelvin} K: the scale ends there"]
+    for output in outputs:
+        with suppress(C5Error):  # as the output itself will say
+            notes.append(output.note(balance))
+    return [note for note in dict.fromkeys(notes) if note]
 
 
 def to_csv(rows: Iterable[Mapping[str, Any]], *, heading: bool = True) -> str:
@@ -79,7 +105,7 @@ def draw_sheet(title: str, balances: Sequence[Balance]) -> Pixels:
 
 def _caption(balance: Balance) -> str:
     found = balance.photo.temperature(balance.illuminant)
-    light = "" if found is None else f"{round(found.kelvin)} K, tint {round(found.tint):+d}"
+    light = "" if found is None else f"{show_kelvin(found.kelvin)} K, tint {round(found.tint):+d}"
     return f"{printable(balance.path.name)}   {light}{'   uncertain' if balance.uncertain else ''}"
 
 

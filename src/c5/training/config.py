@@ -307,6 +307,8 @@ def _changed(thing: Any, changes: Mapping[str, Any], where: str) -> Any:
             except ValueError:
                 names = ", ".join(each.value for each in CONVERT[name])
                 raise ParameterError(f"{where}: {name} must be one of {names}, not {value!r}") from None
+        if isinstance(value, int) and abs(value) > 2**53:
+            raise ParameterError(f"{where}: {name} is far too large")
         if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if type(value) is not type(old) or (type(value) is tuple and {*map(type, value)} - {*map(type, old)}):

@@ -152,13 +152,12 @@ class Trainer:
             raise ValueError("another number of epochs")
         if not all(math.isfinite(epoch.loss + epoch.error) for epoch in history):
             raise ValueError("a loss that is not finite")
-        networks = [state["network"], *([] if self.averaged is None else [state["averaged"]])]
-        weights = [tensor for network in networks for tensor in network.values()]
+        self.network.load_state_dict(state["network"])
+        if self.averaged is not None:
+            self.averaged.load_state_dict(state["averaged"])
+        weights = [*self.network.state_dict().values(), *self.model.state_dict().values()]
         if not all(tensor.isfinite().all() for tensor in (*weights, *(tensor for _, tensor in moments))):
             raise ValueError("weights that are not finite")
-        self.network.load_state_dict(networks[0])
-        if self.averaged is not None:
-            self.averaged.load_state_dict(networks[1])
         for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
             group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
         self.optimizer.load_state_dict(optimizer)

@@ -53,9 +53,11 @@ def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork
     slots = {int(found[1]) for name in ours if (found := re.match(r"encoders\.(\d{1,3})\.", name))}
     if "encoders.0.0.first.weight" not in ours:
         raise ReadError("not a published C5 model: it has no multi-encoder network")
+    if sum(tensor.numel() for tensor in ours.values()) > size:  # some repeat what they hold
+        raise ReadError("it claims to hold more weights than it has bytes; download it again")
+    if not all(tensor.isfinite().all() for tensor in ours.values()):
+        raise ReadError("holds numbers that are not finite; download it again")
     try:
-        if not all(tensor.isfinite().all() for tensor in ours.values()):
-            raise ReadError("holds numbers that are not finite; download it again")
         config = NetworkConfig(
             Grid.published(bins),
             kind=RollKind.SEPARATE,
@@ -67,7 +69,7 @@ def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork
         with torch.device("meta"):  # which takes no memory
             needed = sum(tensor.numel() for tensor in SeparateNetwork(config).state_dict().values())
         if needed > size:
-            raise ReadError("it claims to hold more weights than it has bytes; download it again")
+            raise RuntimeError("they are fewer than its widths need")
         network = SeparateNetwork(config)
         network.load_state_dict(ours)
     except (ParameterError, KeyError, IndexError, RuntimeError) as error:

@@ -30,6 +30,9 @@ from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
 
+SPARE = 2
+"""So many times as many photographs are drawn as a roll has: some may show the same."""
+
 
 class CameraStatus(NamedTuple):
     """What there is of one camera."""
@@ -180,7 +183,7 @@ class Catalog:
         model: Model,
         camera: str,
         size: int = MOST_VIVID,
-        selection: Selection = Selection.VIVID,
+        selection: Selection = Selection.RANDOM,
         *,
         rng: np.random.Generator | None = None,
         reading: Reading = Reading(),
@@ -188,13 +191,13 @@ class Catalog:
         """The roll of a camera with its profile; None if there is no photograph of that camera.
 
         The profile is kept where the catalogue can be written to, and made again when its roll has become another one.
-        Without `rng`, the roll changes only with the catalogue. Photographs whose stored histograms are not on the
-        model's grid are read again, once.
+        Without `rng`, the roll changes only with the photographs, and copies of them change nothing. Photographs whose
+        stored histograms are not on the model's grid are read again, once.
         """
         size = model.takes(size)
         key = (model.identity, camera, selection.value, size)
         with explain_errors(self.path), snapshot(self._connection):
-            drawn = draw_candidates(self._connection, camera, size, selection, rng or np.random.default_rng(0))
+            drawn = draw_candidates(self._connection, camera, SPARE * size, selection, rng)
             if not drawn:
                 return None
             contents = _digest_roll(drawn)
@@ -203,7 +206,7 @@ class Catalog:
             known = None if kept is None else _unpack_profile(kept[0], model, camera)
             if known is not None:
                 profile, used = known
-                paths = tuple(candidate.path for candidate in drawn if candidate.digest in used)
+                paths = tuple(sorted(candidate.path for candidate in drawn if candidate.digest in used))
                 return Roll(camera, Origin.CATALOG, profile, paths)
             fits = model.grid.without_strips == stored_grid().without_strips
             stored = {candidate.path: self._restore(candidate) for candidate in drawn} if fits else {}
@@ -216,7 +219,8 @@ class Catalog:
                 else:
                     yield replace(photo, histograms=photo.histograms.without_strips)
 
-        roll = build_roll(model, [candidate.path for candidate in drawn], load, origin=Origin.CATALOG, camera=camera)
+        places = [candidate.path for candidate in drawn]
+        roll = build_roll(model, places, load, origin=Origin.CATALOG, size=size, camera=camera)
         if roll.profile is not None and not roll.failures:
             used = {candidate.digest for candidate in drawn if candidate.path in roll.paths}
             with suppress(WriteError), explain_errors(self.path), transaction(self._connection):  # it may be read-only

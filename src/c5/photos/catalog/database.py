@@ -61,6 +61,7 @@ SCHEMA = (
         PRIMARY KEY (model, camera, selection, count)
     )""",
     "CREATE UNIQUE INDEX by_number ON photograph (camera, number)",
+    "CREATE INDEX by_content ON photograph (camera, digest)",
     "CREATE INDEX by_vividness ON photograph (camera, vividness)",
     "CREATE INDEX by_time ON photograph (camera, time, modified)",
     "CREATE INDEX by_digest ON photograph (digest)",

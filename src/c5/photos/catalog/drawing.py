@@ -37,22 +37,26 @@ def draw_candidates(
     camera: str,
     count: int,
     selection: Selection,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     exclude: bytes | None = None,
 ) -> list[Candidate]:
-    """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`."""
+    """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`.
+
+    Without `rng`, copies and the order of the entries change nothing: random ones go by their digests.
+    """
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
         raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
     unwanted = {row[0] for row in select(connection, "SELECT digest FROM photograph WHERE path = ?", (exclude,), bytes)}
-    if selection is Selection.RANDOM:
+    if selection is Selection.RANDOM and rng is not None:
         return _draw_random(connection, camera, count, rng, unwanted)
-    if selection is Selection.RECENT:
-        with closing(_select(connection, "ORDER BY time DESC, modified DESC", camera)) as rows:
-            return _first_distinct(rows, count, unwanted)
-    with closing(_select(connection, "ORDER BY vividness DESC", camera)) as rows:
-        pool = _first_distinct(rows, max(count, MOST_VIVID), unwanted)
+    order = {Selection.RANDOM: "digest", Selection.RECENT: "time DESC, modified DESC"}.get(selection, "vividness DESC")
+    wanted = count if selection is not Selection.VIVID else max(count, MOST_VIVID)
+    with closing(_select(connection, f"ORDER BY {order}", camera)) as rows:
+        pool = _first_distinct(rows, wanted, unwanted)
+    if selection is not Selection.VIVID or rng is None:
+        return pool[:count]
     return [pool[i] for i in rng.permutation(len(pool))[:count]]
 
 

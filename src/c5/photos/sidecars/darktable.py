@@ -65,6 +65,11 @@ def encode(balance: Balance, existing: bytes | None) -> bytes:
     return set_multipliers(existing, gains(balance.illuminant))
 
 
+def note(_: Balance) -> str:
+    """Empty: multipliers hold any balance."""
+    return ""
+
+
 def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     """A sidecar that multiplies red, green and blue by `multipliers` in white balance and adapts nowhere else.
 

@@ -1,9 +1,10 @@
-"""The white balance inside a DNG file: its AsShotNeutral tag."""
+"""The white balance inside a DNG file: its AsShotNeutral tag, and settings of Adobe's programs, which would win."""
 
 from __future__ import annotations
 
 import io
 import itertools
+import re
 import struct
 
 from numpy.typing import ArrayLike
@@ -11,11 +12,13 @@ from numpy.typing import ArrayLike
 from c5.color import as_illuminant
 from c5.errors import ReadError
 from c5.io.tiff import MAX_ENTRIES, MAX_VALUES, STRIP_LENGTHS, STRIP_OFFSETS, TILE_LENGTHS, TILE_OFFSETS, Tag, Tiff
+from c5.photos.sidecars.adobe import CAMERA_RAW
+from c5.photos.sidecars.xmp import Name, Packet
 
-AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY, DNG_VERSION = 50728, 50729, 50706
+XMP, AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY, DNG_VERSION = 700, 50728, 50729, 50706
 SUB_IFDS, EXIF_IFD, GPS_IFD = 330, 34665, 34853
 
-SHORT, LONG, RATIONAL, IFD = 3, 4, 5, 13
+BYTE, SHORT, LONG, RATIONAL, UNDEFINED, IFD = 1, 3, 4, 5, 7, 13
 """Types of TIFF."""
 
 MAX_DIRECTORIES = 256
@@ -23,6 +26,9 @@ MAX_DIRECTORIES = 256
 
 DENOMINATOR = 10**9
 """All decimals that a rational can have, and no reader's signed numbers overflow."""
+
+WHITE_BALANCE, *NUMBERS = (Name(CAMERA_RAW, local) for local in ("WhiteBalance", "Temperature", "Tint"))
+"""The balance in settings of Adobe's programs."""
 
 DAMAGED = "the DNG is damaged: {}; copy it again from its source"
 
@@ -32,7 +38,7 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
 
     The illuminant is in the file's own linear numbers, before any gain that AnalogBalance says was applied is undone:
     so the DNG specification wants the tag, and AnalogBalance itself stays. AsShotWhiteXY, which would contradict it, is
-    removed. Settings of Adobe's programs inside the file still take precedence there.
+    removed. Settings of Adobe's programs inside the file say "As Shot" afterwards, and not a byte more or less.
     """
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
     if order is None:
@@ -44,6 +50,9 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
     codes = [code for code, _ in entries]
     if DNG_VERSION not in codes:
         raise ReadError("not a DNG: a TIFF file without DNGVersion; convert it to DNG first")
+    if XMP in codes:
+        place, end = _packet_in(data, order, dict(entries)[XMP], stretches)
+        data = data[:place] + follow_neutral(data[place:end]) + data[end:]
     values = as_illuminant(illuminant)
     numbers = [part for value in values / values.max() for part in (round(float(value) * DENOMINATOR), DENOMINATOR)]
     packed = struct.pack(f"{order}6I", *numbers)
@@ -65,6 +74,56 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
     directory = [struct.pack(f"{order}H", len(kept)), *(entry for _, entry in kept), data[first_end - 4 : first_end]]
     header = data[:4] + struct.pack(f"{order}I", place)
     return b"".join([header, data[8:], b"\0" * (end - len(data)), packed, *directory])
+
+
+def follow_neutral(xmp: bytes) -> bytes:
+    """An XMP packet, as long as it was, whose settings leave the balance to AsShotNeutral.
+
+    Their temperature and tint become white space, in which "As Shot" then finds the room that it needs.
+    """
+    if not any(name.local.encode() in xmp for name in (WHITE_BALANCE, *NUMBERS)):
+        return xmp
+    try:
+        packet = Packet(xmp.rstrip(b"\0"))
+    except ReadError:
+        raise ReadError("the settings inside the DNG are damaged: save it again where they were made") from None
+    slots: list[tuple[int, int, str]] = []
+    for description in packet.descriptions:
+        for name in (WHITE_BALANCE, *NUMBERS):
+            found = description.attributes.get(name)
+            if found and found.value != "As Shot":
+                text = f' {found.qualified}="As Shot"' if name == WHITE_BALANCE else ""
+                slots.append((found.start, found.end, text))
+            for child in description.find(name):
+                if child.text.strip() != "As Shot":
+                    text = f"<{child.qualified}>As Shot</{child.qualified}>" if name == WHITE_BALANCE else ""
+                    start = child.start
+                    while xmp[start - 1 : start].isspace():
+                        start -= 1
+                    slots.append((start, child.end, text))
+    made = bytearray(xmp)
+    runs: list[tuple[int, int, str]] = []  # of slots that touch
+    for start, end, text in sorted(slots):
+        made[start:end] = re.sub(rb"\S", b" ", xmp[start:end])
+        if runs and runs[-1][1] == start:
+            runs[-1] = (runs[-1][0], end, runs[-1][2] or text)
+        else:
+            runs.append((start, end, text))
+    for start, end, text in runs:
+        if len(text.encode()) <= end - start:  # else nothing is said, which means the same
+            made[end - len(text.encode()) : end] = text.encode()
+    return bytes(made)
+
+
+def _packet_in(data: bytes, order: str, entry: bytes, stretches: list[tuple[int, int]]) -> tuple[int, int]:
+    """Where a packet begins and ends, if it can be changed without changing anything else."""
+    _, kind, count, place = struct.unpack(f"{order}HHII", entry)
+    end = place + count
+    if kind not in (BYTE, UNDEFINED) or count <= 4:
+        return 0, 0
+    if any(low < end and place < high and (low, high) != (place, end) for low, high in stretches):
+        raise ReadError(DAMAGED.format("its settings lie where something else does"))
+    return place, end
 
 
 def _find_stretches(data: bytes, order: str) -> list[tuple[int, int]]:

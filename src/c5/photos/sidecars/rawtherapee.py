@@ -1,4 +1,8 @@
-"""RawTherapee's sidecars, NAME.EXT.pp3 beside a raw file."""
+"""RawTherapee's sidecars, NAME.EXT.pp3 beside a raw file.
+
+RawTherapee takes one matrix for all lights. For cameras that it knows it is its own: our numbers are right for those as
+far as that one agrees with the file's.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from c5.color import Float64s
-from c5.colorimetry.temperature import RT_GREENS, RT_KELVINS, rawtherapee_temperature
+import numpy as np
+
+from c5.color import Float64s, reproduction_error
+from c5.colorimetry.temperature import (
+    NOTICEABLE_DEG,
+    RT_GREENS,
+    RT_KELVINS,
+    rawtherapee_neutral,
+    rawtherapee_temperature,
+)
 from c5.errors import ParameterError, ReadError
+from c5.io import raw
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
+    from c5.photos.photo import Photo
 
 SECTION = b"White Balance"
 
@@ -21,6 +35,11 @@ ADDED = (*BALANCE, b"Equal", b"StandardObserver")
 """What is written, the balance first."""
 
 _MARK = re.compile(rb"\r?\n\[C5\]\r?\nWhiteBalance=([^\r\n]*)\r?\n")
+STANDARD_LIGHT_A = 17
+"""As Exif counts lights."""
+
+D65_WHITE = (0.950456, 1, 1.088754)
+
 _HEADER = re.compile(rb"\[([^\[\]]+)\]\s*$")
 
 
@@ -30,9 +49,35 @@ def path_beside(photo: Path) -> Path:
 
 
 def encode(balance: Balance, existing: bytes | None) -> bytes:
-    """A sidecar with this balance."""
-    found = rawtherapee_temperature(balance.illuminant, balance.photo.need_matrices())
-    return set_white_balance(existing, found.kelvin, found.green)
+    """A sidecar with this balance, or the nearest to it that RawTherapee has."""
+    return set_white_balance(existing, *rawtherapee_temperature(balance.illuminant, find_matrix(balance.photo)))
+
+
+def note(balance: Balance, *, is_copy: bool = False) -> str:
+    """What RawTherapee cannot hold of a balance, in a sidecar or a DNG copy; empty where it holds it."""
+    matrix = find_matrix(balance.photo, is_copy=is_copy)
+    kelvin, green = rawtherapee_temperature(balance.illuminant, matrix)
+    off = float(reproduction_error(rawtherapee_neutral(kelvin, green, matrix), balance.illuminant))
+    if off < NOTICEABLE_DEG:
+        return ""
+    return f"beyond RawTherapee's range: {kelvin} K, green {green:.3f} is nearest and leaves white {off:.1f}° off"
+
+
+def find_matrix(photo: Photo, *, is_copy: bool = False) -> Float64s:
+    """(3, 3) XYZ to camera RGB as RawTherapee 5.9 takes it from a file (`parse_tiff_ifd` in its dcraw.cc).
+
+    Of two matrices it takes the second, unless that is illuminant A's. It leaves AnalogBalance and CameraCalibration
+    out. For a file with AsShotWhiteXY, which our copies lose, it makes one to which that white is D65.
+    """
+    tags = raw.read_color_tags(photo.path)
+    lights = [tags.get(code, (STANDARD_LIGHT_A,)) for code in raw.CALIBRATION_ILLUMINANTS]
+    second = lights[1][:1] != (STANDARD_LIGHT_A,)
+    colors = tags.get(raw.COLOR_MATRICES[second]) or tags.get(raw.COLOR_MATRICES[0]) or ()
+    if len(colors) != 9 or not np.isfinite(colors).all():
+        return photo.need_matrices().matrix_d65
+    matrix = np.reshape(colors, (3, 3))
+    white = () if is_copy else tags.get(raw.AS_SHOT_WHITE_XY, ())
+    return matrix * (*white, 1 - sum(white)) / D65_WHITE if len(white) == 2 else matrix
 
 
 def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> bytes:
