@@ -277,8 +277,8 @@ def test_a_sidecar_of_thousands_of_namespaces_is_refused_at_once() -> None:
     deep += "".join(f"</a{i}:b>" for i in reversed(range(count)))
     names = " ".join(f"xmlns:a{i}='urn:{i}'" for i in range(count))
     wide = f"<r {names}>" + "".join(f"<b{i}:c xmlns:b{i}='urn:b{i}'/>" for i in range(count)) + "</r>"
-    for text, message in ((deep, "nested too deeply"), (wide, "too many namespaces")):
+    for text in (deep, wide):
         began = time.perf_counter()
-        with pytest.raises(ReadError, match=message):
+        with pytest.raises(ReadError, match="too many namespaces"):
             adobe.set_white_balance(text.encode(), 3210, 0)
         assert time.perf_counter() - began < 2

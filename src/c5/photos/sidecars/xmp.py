@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -18,8 +19,8 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 C5 = "https://c5-awb.github.io/c5/xmp/1.0/"
 """Of our marks."""
 
-MAX_DEPTH, MAX_PREFIXES = 200, 500
-"""Elements inside each other, and namespaces that hold in one; hostile files could have them by the thousand."""
+MAX_DEPTH, MAX_ELEMENTS, MAX_PREFIXES = 200, 10_000, 100
+"""Elements inside each other and in all, and namespaces that hold in one; hostile files have them by the million."""
 
 EMPTY = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -196,6 +197,7 @@ def cut_namespace(data: bytes, namespace: str) -> bytes:
     return _apply(data, edits)
 
 
+@lru_cache(maxsize=4)  # a sidecar is looked at several times before and after it changes
 def parse(data: bytes) -> Element:
     """The root element of an XML document in UTF-8; one that declares entities is refused."""
     try:
@@ -207,6 +209,7 @@ def parse(data: bytes) -> Element:
     parser.buffer_text = True
     roots: list[Element] = []
     open_elements: list[Element] = []
+    count = 0
 
     def refuse(*_: object) -> None:
         raise ReadError(f"the sidecar declares a document type or entities, which no XMP does: {REMEDY}")
@@ -216,8 +219,10 @@ def parse(data: bytes) -> Element:
             raise ReadError(f"the sidecar is no UTF-8 text but {encoding}: {REMEDY}")
 
     def start(qualified: str, listed: list[str]) -> None:
-        if len(open_elements) >= MAX_DEPTH:
-            raise ReadError(f"the sidecar is nested too deeply: {REMEDY}")
+        nonlocal count
+        count += 1
+        if len(open_elements) >= MAX_DEPTH or count > MAX_ELEMENTS:
+            raise ReadError(f"the sidecar is nested too deeply, or has too many elements: {REMEDY}")
         outside = open_elements[-1].prefixes if open_elements else {"xml": "http://www.w3.org/XML/1998/namespace"}
         element = _read_tag(data, parser.CurrentByteIndex, qualified, listed, outside)
         (open_elements[-1].children if open_elements else roots).append(element)
