@@ -14,7 +14,7 @@ demo: .venv/runtime
 
 test: .venv/development lint
 	@echo "== tests"
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: .venv/development
 	@echo "== lint and types"
