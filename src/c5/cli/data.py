@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="Check, pack or prepare datasets.")
 
 @app.command()
 def check(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The folder of a dataset, or a .c5data pack.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The folder of a dataset, a .c5data pack or a .c5set.")],
     layout: LayoutName = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look at names and labels only, not into images.")] = False,
 ) -> None:
@@ -35,6 +35,7 @@ def check(
     found = examine(data, kind.NAME)
     console.print(f"{data}: {len(found.samples)} images in the layout {kind.NAME}: {kind.DESCRIPTION}")
     groups = group_samples(found.samples)
+    quick = quick or all(sample.prepared for sample in found.samples)  # a prepared set holds no images
     problems = found.problems + find_duplicates(found.samples)
     if not quick:
         problems += inspect_images(groups, lambda samples: show_progress(samples, "reading the images"))
