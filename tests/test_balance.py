@@ -162,7 +162,9 @@ def test_a_light_that_no_temperature_has(tmp_path: Path) -> None:
     odd = replace(odd, photo=replace(odd.photo, matrices=matrices, thumbnail=thumbnail))
     assert describe(odd)["kelvin"] is describe(odd)["tint"] is None
     assert all(picture.shape == (24, 30, 3) for picture in show_pair(odd.photo, odd.illuminant))
-    assert write_output(odd, BUILT_IN["xmp"], tmp_path / "x.xmp").stat().st_size
+    written = write_output(odd, BUILT_IN["xmp"], tmp_path / "x.xmp")
+    assert written is not None
+    assert written.stat().st_size
     assert "° off" in describe(odd, [BUILT_IN["xmp"]])["note"]
 
 

@@ -589,7 +589,7 @@ def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -
         "m = 3, other-camera": (2, 4),
     }
     rows = Results.load(tmp_path / "out" / "results.json").rows
-    assert [row.name for row in rows] == ["gray-world", *(f"default, {v}" for v in done[2].errors)]
+    assert [row.name for row in rows] == ["gray-world", *(f"bundled, {v}" for v in done[2].errors)]
 
 
 def test_strips_tell_methods_apart() -> None:

@@ -384,7 +384,7 @@ BAD: list[tuple[str, Callable[[Path], None], str]] = [
     ("nus", lambda root: write_png(root / "SonyA57_0001.png", np.ones((8, 12, 3), np.uint16)), "keep one of them"),
     ("cube", _remove("2.PNG"), "10 labels for 9 images; complete the folder"),
     ("cube", _write("cube+_gt.txt", "1 1 1\n1 1 1"), r"10\.PNG: cube\+_gt.txt has no line 10"),
-    ("cube", _write("cube+_gt.txt", "1 1 1\n1 1"), "5 numbers are not three a line"),
+    ("cube", _write("cube+_gt.txt", "1 1 1\n1 1"), "5 numbers are not three per line"),
     ("cube", _write("cube+_gt.txt", "nan 1 1\n" * 10), "1.PNG: .*finite"),
     ("intel-tau", _remove(TAU_LABEL), "shot_017.wp: missing"),
     ("intel-tau", _write(TAU_LABEL, "0 0 0"), "shot_017.wp: .*zero; correct"),
@@ -492,7 +492,7 @@ def test_thumbnails_are_what_the_repository_of_dmcc_holds(tmp_path: Path) -> Non
     assert [sample.scene for sample in samples] == [None, None, "field3cam/1", "field3cam/2", None, None]
     image = samples[0].read()
     assert image.rgb.max() == 1
-    assert not image.clipped.any()  # the highest value of each image is 1, whatever was clipped
+    np.testing.assert_array_equal(image.clipped, image.rgb.max(axis=2) >= 0.98)  # the highest may be the white level
     assert all(np.isclose(np.linalg.norm(sample.illuminant), 1) for sample in samples)
     (tmp_path / "Cube+" / LABELS / "1.npy").unlink()
     (tmp_path / "Cube+" / IMAGES / "2.npy").unlink()

@@ -74,14 +74,14 @@ def test_sheets_take_pictures_of_any_shape(tmp_path: Path) -> None:
 
 def test_files_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_file(tmp_path / "new folder" / "a", b"one")
-    assert write_file(path, b"two").read_bytes() == b"two"
+    assert write_file(path, b"two", merged=b"one").read_bytes() == b"two"
 
     def broken(source: str, target: str) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("c5.io.files.os.replace", broken)
     with pytest.raises(WriteError, match="Input/output"):
-        write_file(path, b"three")
+        write_file(path, b"three", merged=b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
 

@@ -31,8 +31,8 @@ from c5.fingerprints import probe
 from c5.training.config import make_config
 from c5.training.data import training_feature
 
-GRID = Grid(powers=(3, 1), strips=4)
-FEATURES = (PaletteFeature((3, 1)), HistogramFeature(GRID), EstimateFeature("gray-world"))
+GRID = load_model().grid
+FEATURES = (PaletteFeature(GRID.powers), HistogramFeature(GRID), EstimateFeature("gray-world"))
 
 
 @given(seed=seeds)
@@ -201,4 +201,4 @@ def _thumbnail(sample: Sample) -> LinearImage:
 def test_keys_change_with_the_methods_and_not_with_the_machine() -> None:
     assert margin(np.stack([method(probe(CLASSICAL_SEED)) for method in METHODS.values()])) > 1e-3
     assert len({EstimateFeature(name).key for name in METHODS}) == len(METHODS)
-    assert len({f.key for f in (*FEATURES, HistogramFeature(GRID, 2), PaletteFeature((1,)))}) == 5
+    assert len({f.key for f in (*FEATURES, HistogramFeature(GRID, 2), PaletteFeature((3, 1)))}) == 5

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds
-from smoothing import WALK, Sequence, render_sequences
+from smoothing import TRIPOD, WALK, Sequence, render_sequences
 
 from c5.choices import Fallback
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
@@ -30,15 +30,15 @@ KINDS = ("steady daylight", "steady lamp", "slow drift", "sunset", "lamp switche
 @pytest.fixture(scope="module")
 def rendered() -> list[Sequence]:
     model = load_model()
-    return [sequence for seed in range(3) for sequence in render_sequences(model, seed)]
+    return [sequence for seed in range(6) for sequence in render_sequences(model, seed)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_smoothed_lights_of_renderings_are_nearer_to_the_truth(rendered: list[Sequence], kind: str) -> None:
-    for hows in ({WALK}, {each.how for each in rendered}):
-        errors = [each.errors() for each in rendered if each.kind == kind and each.how in hows]
-        before, after = np.mean(errors, axis=0)
-        assert after <= before
+    """Where each frame shows another scene. Frames of one scene err alike, which smoothing cannot mend."""
+    for how, allowed_deg in ((WALK, 0), (TRIPOD, 0.1)):
+        before, after = np.mean([each.errors() for each in rendered if (each.kind, each.how) == (kind, how)], axis=0)
+        assert after <= before + allowed_deg
 
 
 def test_the_flicker_of_a_steady_light_falls_by_four(rendered: list[Sequence]) -> None:

@@ -37,12 +37,19 @@ FLAGS = {
 """Remedies in the library's words, which are Python's, and in those of the command."""
 
 
+LONGEST = 2000
+"""Letters of a message: a damaged file can hold names of any length."""
+
+
 def complain(problem: object) -> None:
     """One line on standard error, with the remedy as a flag and nothing that a terminal would obey."""
     message = str(problem)
     for python, flag in FLAGS.items():
         message = message.replace(python, flag)
-    errors.print(f"c5: {printable(message)}")
+    message = printable(message)
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 2 :]}"
+    errors.print(f"c5: {message}")
 
 
 def progress_bar(*, transient: bool = True) -> Progress:

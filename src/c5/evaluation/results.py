@@ -136,13 +136,16 @@ class Results:
                 raise ReadError(f"{path}: no results of an evaluation")
             if content["version"] > VERSION:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
+            _check(content, SHAPE)
+            if any(not {"tested_on", "trained_on"} <= fold.keys() for fold in content["folds"]):
+                raise ValueError("a fold does not say what it was trained and tested on")
             rows = [_from_json(row) for row in content["rows"]]
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
             lights = _scale(content.get("lights", {}), 0.001)
             return cls(**head, rows=rows, lights=lights, photographs=content.get("photographs", {}))
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ReadError(f"{path}: damaged, or no results of an evaluation ({error}); make it again") from error
 
     @property
@@ -270,6 +273,51 @@ def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[
     """With as many decimals as are kept: none in the file, three in memory."""
     digits = None if factor > 1 else 3
     return {group: [[round(c * factor, digits) for c in uv] for uv in each] for group, each in lights.items()}
+
+
+_NUMBERS = [float]
+SHAPE: dict[Any, Any] = {
+    "protocol": str,
+    "description": str,
+    "data": str,
+    "images": {str: [str]},
+    "photographs": {str: int},
+    "lights": {str: [_NUMBERS]},
+    "folds": [{"name": str, "trained_on": [str], "tested_on": [str]}],
+    "rows": [
+        {
+            "method": str,
+            "variant": str,
+            "apart": str,
+            "draws": int,
+            "settings": {str: object},
+            "made": [{str: object}],
+            "statistics": {str: {"mean": _NUMBERS, "deviation": _NUMBERS}},
+            "worst_found": {str: _NUMBERS},
+            "calibration": {str: _NUMBERS},
+            "errors": [{str: [(float, type(None))]}],
+        }
+    ],
+}
+"""What the parts of a file must be, where they are there."""
+
+
+def _check(value: Any, shape: Any, where: str = "results") -> None:
+    """Raise TypeError where a value is not of the shape."""
+    if isinstance(shape, dict):
+        _check(value, (dict,), where)
+        for key, part in value.items():
+            if str in shape or key in shape:
+                _check(part, shape.get(key, shape.get(str)), f"{where}.{key}")
+    elif isinstance(shape, list):
+        _check(value, (list,), where)
+        for part in value:
+            _check(part, shape[0], where)
+    elif shape is not object:
+        kinds = shape if isinstance(shape, tuple) else (shape,)
+        kinds = (*kinds, int) if float in kinds else kinds
+        if type(value) not in kinds or (isinstance(value, float) and not np.isfinite(value)):
+            raise TypeError(f"{where} cannot be {value!r:.40}")
 
 
 def _to_json(row: Row) -> dict[str, Any]:

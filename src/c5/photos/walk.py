@@ -21,7 +21,7 @@ from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 
 SPEEDS = 0.0025 * 2.0 ** np.arange(6)
 """Standard deviations of the walk in a usual pause, in nats."""
-SHARES = np.array([0.25, 0.5, 1.0])
+SHARES = np.array([0.125, 0.25, 0.5, 1.0])
 """Of the uncertainty."""
 JUMP, JUMPS = 0.4, 0.01
 """How far the light jumps, in nats, and how often."""

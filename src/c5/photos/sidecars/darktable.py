@@ -247,8 +247,11 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
         return any(_illuminant(step) not in _LEFT_TO_DARKTABLE for step in adapting)
     if not balances:
         return False
-    found = np.frombuffer(bytes.fromhex(_multipliers(balances[0])), "<f4")
-    return as_shot is None or found.size != 3 or not np.allclose(found, found[1] * gains(as_shot), rtol=0.005)
+    found = bytes.fromhex(_multipliers(balances[0]))
+    if as_shot is None or len(found) != 12:
+        return True
+    red_green_blue = np.frombuffer(found, "<f4")
+    return not np.allclose(red_green_blue, red_green_blue[1] * gains(as_shot), rtol=0.005)
 
 
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
