@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from timing import show
 
-from c5.color import Float64s, angular_error, rgb_to_uv
+from c5.color import Float64s, angular_error, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.spectra import black_body, daylight, unit_luminance
 from c5.demo import LIGHTS, SCENE_LIGHTS, VirtualCamera, render_photo, render_roll
 from c5.image import LinearImage
@@ -47,9 +47,10 @@ class Sequence(NamedTuple):
         return float(before), float(after)
 
     def delay(self) -> int:
-        """How many frames on either side of the step are shown nearer to the light on its other side."""
+        """How many frames on either side of the step are shown nearer to what is seen on its other side."""
         assert self.step is not None
-        old, new = self.truth[self.step - 1], self.truth[self.step]
+        sides = (rgb_to_uv(part) for part in (self.seen[: self.step], self.seen[self.step :]))
+        old, new = (uv_to_rgb(np.median(side, axis=0)) for side in sides)
         is_new = angular_error(self.smoothed, new) < angular_error(self.smoothed, old)
         wrong = np.flatnonzero(is_new != (np.arange(len(self.truth)) >= self.step))
         return int(max((abs(frame - self.step + 0.5) + 0.5 for frame in wrong), default=0))
@@ -76,15 +77,14 @@ def render_sequences(model: Model, seed: int) -> Iterator[Sequence]:
     profile = model.calibrate(photo.image for photo in render_roll(camera, 8, rng, SIZE))
     for how in (WALK, TRIPOD):
         for kind, spectra, step in draw_lights(rng):
-            family = "window" if "lamp" in kind else "sun"
+            family = "window" if "lamp" in kind else "overcast"
             scenes = [scene for scene, met in SCENE_LIGHTS.items() if family in met]
             base = LIGHTS[family](rng)
             scene, composition = str(rng.choice(scenes)), int(rng.integers(2**31))
             balances, truth = [], []
             for index, spectrum in enumerate(spectra):
-                light = replace(base, spectrum=spectrum)
-                if family == "window":  # what the walls throw back
-                    light = replace(light, fill=unit_luminance(spectrum * base.fill / base.spectrum))
+                # One light, also in the shadows: of two, no estimate could be right.
+                light = replace(base, spectrum=spectrum, fill=unit_luminance(spectrum * base.fill / base.spectrum))
                 if how == WALK:
                     photo = render_photo(camera, str(rng.choice(scenes)), light, rng, SIZE)
                     image = photo.image
