@@ -228,7 +228,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "cut short": (["estimate", folder / "cut.png"], "damaged"),
         "unknown method": (["estimate", good, "--method", "magic"], "gray-world"),
         "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "leave out --roll"),
-        "unknown model": (["estimate", good, "--model", "magic"], "there are default"),
+        "unknown model": (["estimate", good, "--model", "magic"], "there are bundled"),
         "foreign model": (["estimate", good, "--model", folder / "a.jpg"], "not a C5 model"),
         "bad profile": (["estimate", good, "--profile", folder / "bad.c5profile"], "c5 calibrate"),
         "no profile": (["estimate", good, "--profile", folder / "none"], "no such file"),
@@ -288,10 +288,12 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "--overwrite" in refused.stderr
     assert len(list((tmp_path / "roll").glob("*.dng"))) == 2
-    # Photographs of a camera that is not a virtual one are somebody's own.
+    # A roll of a camera that is not a virtual one is somebody's own.
     (tmp_path / "roll" / "mine.png").write_bytes(b"mine")
     (tmp_path / "roll" / "manifest.csv").write_text("path,camera,r,g,b\nmine.png,D5,1,1,1\n")
-    assert c5("demo", "-o", tmp_path, "--count", 1, "--method", "pca", "--overwrite").returncode == 0
+    refused = c5("demo", "-o", tmp_path, "--count", 1, "--method", "pca", "--overwrite")
+    assert refused.returncode == 1
+    assert "manifest.csv: was not written by c5" in refused.stderr
     assert (tmp_path / "roll" / "mine.png").read_bytes() == b"mine"
 
 
