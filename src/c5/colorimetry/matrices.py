@@ -23,6 +23,9 @@ COOLEST, HOTTEST = 2500.0, 7500.0
 
 STEP_KELVIN = 5.0
 
+MOST_BYTES = 16 * 2**20
+"""Of a table: fifty thousand cameras."""
+
 COLUMNS = tuple(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
 
 
@@ -102,6 +105,8 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     """
     path = Path(path)
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{path}: too large for a table of camera matrices; give a CSV file with a line a camera")
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file)
             missing = {"camera", *COLUMNS} - set(rows.fieldnames or ())

@@ -139,6 +139,10 @@ class Results:
             _check(content, SHAPE)
             if any(not {"tested_on", "trained_on"} <= fold.keys() for fold in content["folds"]):
                 raise ValueError("a fold does not say what it was trained and tested on")
+            counts = {group: len(files) for group, files in content["images"].items()}
+            lit = {group: len(lights) for group, lights in content.get("lights", {}).items()}
+            if lit not in ({}, counts):
+                raise ValueError("its lights are not those of its images")
             rows = [_from_json(row) for row in content["rows"]]
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
             lights = _scale(content.get("lights", {}), 0.001)
