@@ -141,7 +141,8 @@ class Results:
                 raise ValueError("a fold does not say what it was trained and tested on")
             counts = {group: len(files) for group, files in content["images"].items()}
             lit = {group: len(lights) for group, lights in content.get("lights", {}).items()}
-            if lit not in ({}, counts):
+            pairs = (uv for lights in content.get("lights", {}).values() for uv in lights)
+            if lit not in ({}, counts) or any(len(uv) != 2 for uv in pairs):
                 raise ValueError("its lights are not those of its images")
             rows = [_from_json(row) for row in content["rows"]]
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
