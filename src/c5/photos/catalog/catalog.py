@@ -200,6 +200,8 @@ class Catalog:
             drawn = draw_candidates(self._connection, camera, SPARE * size, selection, rng)
             if not drawn:
                 return None
+            if any(len(candidate.digest) != DIGEST_BYTES for candidate in drawn):
+                raise damaged(self.path, "a digest of another length")
             contents = _digest_roll(drawn)
             query = "SELECT features FROM profile WHERE (model, camera, selection, count, roll) = (?, ?, ?, ?, ?)"
             kept = next(select(self._connection, query, (*key, contents), bytes), None)
@@ -236,6 +238,9 @@ class Catalog:
             return restore(candidate.path, *next(select(self._connection, query, (candidate.id,), *KINDS)))
         except (*DAMAGE, StopIteration) as error:
             raise damaged(self.path, f"the entry of {candidate.path}") from error
+
+
+DIGEST_BYTES = 16
 
 
 def _digest_roll(drawn: Iterable[Candidate]) -> bytes:

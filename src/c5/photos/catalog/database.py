@@ -215,6 +215,8 @@ def explain_errors(path: Path) -> Iterator[None]:
                 f"{path}: cannot be read or written: {error}; mend that, or choose another file for the catalogue"
             ) from error
         raise damaged(path, str(error)) from error
+    except UnicodeDecodeError as error:  # SQLite names in its message what it found
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, reason: str) -> C5Error:
