@@ -73,5 +73,5 @@ def test_the_worst_are_found_by_their_uncertainty() -> None:
     noisy = errors * rng.uniform(0.5, 2, 400)
     np.testing.assert_array_equal(worst_found(errors, noisy), worst_found(errors, np.exp(noisy)))
     assert worst_found([1.0], [3.0]).tolist() == [1.0] * len(SHARES)
-    with pytest.raises(ParameterError, match="one number an image"):
+    with pytest.raises(ParameterError, match="one number per image"):
         worst_found([1.0, 2.0], [1.0])

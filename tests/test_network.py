@@ -18,6 +18,7 @@ from c5.histograms import Histograms, histogram
 from c5.model import Model, load_model
 from c5.training.ccc import Located, Locator
 from c5.training.config import (
+    BUNDLED_GRID,
     NetworkConfig,
     RealTraining,
     RollKind,
@@ -333,7 +334,7 @@ def test_a_table_sets_whatever_a_configuration_holds() -> None:
     )
     team = configure(config, {"networks": [{"power": 0, "grid": {"strips": 1}}, {"grid": {"strips": 1}}]})
     assert [network.power for network in team.networks] == [0, 1]
-    assert team.grid == Grid(powers=(0, 1))
+    assert team.grid == Grid(powers=(0, 1), pixels=BUNDLED_GRID.pixels)
     one = configure(RealTraining(), {"shift_bins": 2, "network": {"kind": "separate", "grid": {"bins": 32}}})
     assert one.networks[0] == replace(NetworkConfig(Grid(32)), kind=RollKind.SEPARATE)
     for wrong, message in (

@@ -137,7 +137,7 @@ def test_a_bundled_model_is_evaluated_by_its_name(example: Path, data: Path, tmp
     arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--repeats", 1]
     done = c5(*arguments, "--method", "bundled", "--m", 3)
     assert done.returncode == 0, done.stderr
-    assert "| default, m = 3 |" in done.stdout
+    assert "| bundled, m = 3 |" in done.stdout
 
 
 def test_a_model_that_knows_tested_cameras_is_left_out_and_names_them_all(
@@ -148,7 +148,7 @@ def test_a_model_that_knows_tested_cameras_is_left_out_and_names_them_all(
     arguments = ["evaluate", data, "-o", tmp_path / "out", "--protocol", "cross-sensor", "--method", "bundled"]
     done = c5(*arguments, "--method", "gray-world")
     assert done.returncode == 1
-    assert "default is left out: it was trained on NikonD5200, SonyA57, so" in done.stderr
+    assert "bundled is left out: it was trained on NikonD5200, SonyA57, so" in done.stderr
     assert "| gray-world |" in done.stdout
     assert "| default" not in done.stdout
     alone = c5(*arguments)

@@ -116,7 +116,7 @@ def test_an_extended_run_goes_on_by_the_longer_schedule(data: TrainingData, tmp_
         trainer = Trainer(training, data, CPU)
         rows = load_checkpoint(trainer, tmp_path)
         for epoch in trainer.run():
-            rows.append({"epoch": epoch.number})
+            rows.append({"epoch": epoch.number, "loss": "", "training_error": ""})
             save_checkpoint(trainer, rows, tmp_path)
             if epoch.number == stop:
                 break
