@@ -45,7 +45,7 @@ class Trial:
         self.name, self.seed = name, seed
         self.whole = [b""]  # there is something to do
         commands.load(name)
-        self.stage = make_stage(folder / "commands")
+        self.stage = self.plain = make_stage(folder / "commands")
         self.home = folder / "commands" / name.replace(" ", "-")
         self.home.mkdir(parents=True, exist_ok=True)
         self.place = self.home / "place"
@@ -55,13 +55,13 @@ class Trial:
         set_up(self.stage, self.place)
 
     def reference(self, command: str) -> Reference:
-        if command == "balance --catalog":
-            self.stage = self._stage_with_catalog()
+        self.stage = self._stage_with_catalog() if command == "balance --catalog" else self.plain
         return make_reference(command, self.place, self.fresh)
 
     def _stage_with_catalog(self) -> Path:
         made = self.home / "stage"
         if not made.exists():
+            self.stage = self.plain
             self.fresh()
             run(["catalog", "add", "photographs", "--catalog", "known.db"], self.place)
             shutil.copytree(self.place, made, symlinks=True)
