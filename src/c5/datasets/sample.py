@@ -15,7 +15,7 @@ import numpy as np
 from c5.color import Bools, Float64s
 from c5.errors import DataError, ReadError
 from c5.image import LinearImage
-from c5.io.files import open_regular
+from c5.io.files import read_regular
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS, read_mask
 
@@ -47,11 +47,6 @@ class Prepared(Protocol):
 
 Levels = float | tuple[float, ...]
 """One for all channels, or one for each of the three."""
-
-
-def _content(path: Path) -> bytes:
-    with open_regular(path) as file:
-        return file.read()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +99,10 @@ class ImageFile:
     def _digest(self) -> str:
         path = self.path
         try:
-            content = _content(path)
+            content = read_regular(path)
             if self.mask is not None:
                 path = self.mask
-                content += b"\0mask\0" + _content(path)
+                content += b"\0mask\0" + read_regular(path)
         except OSError as error:
             raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]} {self.drawn_on}"

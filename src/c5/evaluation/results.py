@@ -33,7 +33,7 @@ from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
-from c5.io.files import write_file
+from c5.io.files import read_regular, write_file
 from c5.metrics import RepeatedStatistics, Statistics, calibration, summarize_repeats, worst_found
 from c5.rolls import MOST_VIVID
 
@@ -131,7 +131,7 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         try:
-            content = json.loads(Path(path).read_text())
+            content = json.loads(read_regular(path).decode())
             if content["format"] != FORMAT:
                 raise ReadError(f"{path}: no results of an evaluation")
             if content["version"] > VERSION:

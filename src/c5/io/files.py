@@ -41,6 +41,12 @@ def open_regular(path: str | bytes | Path) -> BinaryIO:
         raise
 
 
+def read_regular(path: str | bytes | Path) -> bytes:
+    """The whole content of a file, opened by `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
+
+
 def _check_regular(path: str | bytes | Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
@@ -58,8 +64,8 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) ->
     asked, path = Path(path), Path(os.path.realpath(path))  # a link stays a link
     data = data if merged is not None else sign(data, path.suffix)
     try:
-        status = _check_replaceable(path, data, merged)
-        if status is not None and status.st_size == len(data) and _read(path) == data:
+        status, existing = _find_replaceable(path, data, merged)
+        if existing == data:
             return asked
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent)
@@ -80,22 +86,19 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) ->
     return asked
 
 
-def _check_replaceable(path: Path, data: bytes, merged: bytes | None) -> os.stat_result | None:
-    """What the system knows of a file that may be replaced; None if there is none. Any other is an error."""
+def _find_replaceable(
+    path: Path, data: bytes, merged: bytes | None
+) -> tuple[os.stat_result, bytes] | tuple[None, None]:
+    """A file that may be replaced, or that is the new one already; None if there is none. Any other is an error."""
     if not os.path.lexists(path):
-        return None
+        return None, None
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise WriteError(f"{path}: is no file to write to; choose another place")
-    existing = _read(path)
+    existing = read_regular(path)
     if existing not in (merged, data) and (merged is not None or not is_own(existing, data, path.suffix)):
         raise WriteError(f"{path}: {NOT_OWN}")
-    return status
-
-
-def _read(path: Path) -> bytes:
-    with open_regular(path) as file:
-        return file.read()
+    return status, existing
 
 
 def _keep_owner(descriptor: int, status: os.stat_result) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from c5.errors import NotLinearError, ReadError
-from c5.io.files import open_regular, printable
+from c5.io.files import open_regular, printable, read_regular
 from c5.io.raw import RAW_SUFFIXES
 from c5.photos.outputs import OWN_PREVIEWS
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
 
+DIGEST_BYTES = 16
 END_BYTES = 64 * 1024
 INNER_BYTES = 16 * 1024
 INNER_BLOCKS = 4
@@ -168,7 +169,7 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
     """
     with open_regular(path) as file:
         version = _version(os.fstat(file.fileno()))
-        digest = hashlib.blake2b(version.size.to_bytes(8, "little"), digest_size=16)
+        digest = hashlib.blake2b(version.size.to_bytes(8, "little"), digest_size=DIGEST_BYTES)
         if version.size <= 2 * END_BYTES + INNER_BLOCKS * INNER_BYTES:
             digest.update(file.read())
         else:
@@ -185,8 +186,7 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
 def read_bytes(path: Path) -> bytes:
     """The whole content of a file."""
     try:
-        with open_regular(path) as file:
-            return file.read()
+        return read_regular(path)
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
 

@@ -25,7 +25,7 @@ from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, select, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
 from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, parse_time, restore, stored_grid
-from c5.photos.files import Failure, file_version, resolve
+from c5.photos.files import DIGEST_BYTES, Failure, file_version, resolve
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
@@ -240,13 +240,10 @@ class Catalog:
             raise damaged(self.path, f"the entry of {candidate.path}") from error
 
 
-DIGEST_BYTES = 16
-
-
 def _digest_roll(drawn: Iterable[Candidate]) -> bytes:
     """What tells the histograms of a roll from those of another, whatever their order."""
     contents = sorted(candidate.digest + candidate.made.encode() for candidate in drawn)
-    return hashlib.blake2b(b"\0".join(contents), digest_size=16).digest()
+    return hashlib.blake2b(b"\0".join(contents), digest_size=DIGEST_BYTES).digest()
 
 
 def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from c5.color import Float64s, reproduction_error
 from c5.colorimetry.temperature import ADOBE_KELVINS, ADOBE_TINTS, NOTICEABLE_DEG, adobe_neutral, adobe_temperature
 from c5.errors import ParameterError
-from c5.photos.sidecars.xmp import C5, Name, Packet, cut_namespace, cut_property
+from c5.photos.sidecars.xmp import C5, Name, Packet, cut_namespace, cut_property, put_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
@@ -90,9 +90,7 @@ def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
 
 
 def put_mark(sidecar: bytes, text: str) -> bytes:
-    packet = Packet(sidecar)
-    packet.set(MARK, text, "c5")
-    return packet.encode()
+    return put_property(sidecar, MARK, text, "c5")
 
 
 def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:

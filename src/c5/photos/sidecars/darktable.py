@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from c5.color import Float64s, gains
 from c5.errors import ParameterError, ReadError
-from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property
+from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property, put_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
@@ -302,9 +302,7 @@ def _illuminant(mixer: Entry) -> int:
 
 
 def put_mark(sidecar: bytes, text: str) -> bytes:
-    packet = Packet(sidecar)
-    packet.set(MARK, text, "c5")
-    return packet.encode()
+    return put_property(sidecar, MARK, text, "c5")
 
 
 def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:

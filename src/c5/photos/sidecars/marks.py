@@ -121,11 +121,7 @@ def take_back(form: Form, sidecar: bytes) -> bytes | None:
         return sidecar
     try:
         return form.restore(plain, mark.former or {})
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # what the mark says of the former balance is no such thing
+    except (TypeError, ValueError, AttributeError) as error:  # what the mark says of the former balance is no balance
         raise ReadError(
             "what c5 noted in the sidecar is damaged: remove it, or write it again in its program"
         ) from error

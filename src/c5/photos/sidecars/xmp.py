@@ -175,6 +175,13 @@ class Packet:
         return _apply(self.data, self._edits)
 
 
+def put_property(data: bytes, name: Name, text: str, prefix: str) -> bytes:
+    """A packet with a simple property."""
+    packet = Packet(data)
+    packet.set(name, text, prefix)
+    return packet.encode()
+
+
 def cut_property(data: bytes, name: Name) -> tuple[bytes, str | None]:
     """A packet without a simple property, nor its namespace if nothing else is of that; and the property's text."""
     packet = Packet(data)
