@@ -89,6 +89,17 @@ def locate(histograms: Histograms, filters: Float32s, bias: Float32s, gain: Floa
     return Estimate(illuminant, heat.astype(np.float32), spread)
 
 
+def heat_covariance(estimate: Estimate, grid: Grid) -> Float64s | None:
+    """(2, 2) how far the heat map of an estimate spreads in log-chroma; None without one."""
+    heat = estimate.heat_map
+    if heat is None:
+        return None
+    u, v = grid.u - estimate.uv[0], grid.v - estimate.uv[1]
+    across, down = heat.sum(axis=0, dtype=np.float64), heat.sum(axis=1, dtype=np.float64)
+    both = v @ heat @ u
+    return np.array([[across @ u**2, both], [both, down @ v**2]])
+
+
 @lru_cache(maxsize=8)
 def _illuminants(grid: Grid) -> Float64s:
     """(bins, bins, 3) the illuminant of each bin."""

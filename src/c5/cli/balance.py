@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from c5.photos.balancing import Balance
     from c5.photos.catalog import Catalog
     from c5.photos.files import Failure, Photographs
+    from c5.photos.groups import Reference
     from c5.photos.rolls import Roll
 
 PAGE = 60
@@ -36,6 +37,8 @@ SHOWN = 10
 SELECTION_NAMES = [selection.value for selection in SELECTIONS]
 
 TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
+
+REFERENCE = re.compile(r"(.+):(-?\d+),(-?\d+),(-?\d+),(-?\d+)", re.DOTALL)
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -102,6 +105,23 @@ def balance(
             "--smooth", help="Steady the light of bursts and time-lapses: one camera, no pause above two minutes."
         ),
     ] = False,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Group a shoot by light, across cameras, with one balance a group.")
+    ] = False,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file of the groups, for --sets: one that exists, edited or not, is taken; else written."
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A gray card in a photograph, for --sets: it balances its group. The rectangle is in pixels of the "
+            "upright picture; default: the middle third.",
+            metavar="FILE[:x,y,w,h]",
+        ),
+    ] = None,
     fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what c5 wrote, and add to sidecars of other programs.")
@@ -131,6 +151,7 @@ def balance(
     from c5.parallel import in_parallel
     from c5.photos import balancing
     from c5.photos.files import list_photographs
+    from c5.photos.groups import Sets, read_groups
     from c5.photos.photo import Reading
 
     outputs = {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
@@ -145,12 +166,18 @@ def balance(
             raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
     if as_json and as_csv and out is None:
         raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
+    if (groups is not None or reference) and not sets:
+        raise ParameterError("--groups and --reference are for --sets; add it")
     if out is not None:
         check_folder(out)
+    known_groups = read_groups(groups) if groups is not None and os.path.lexists(groups) else None
+    grouping = Sets(known_groups or {}, tuple(_parse_reference(text) for text in reference or []))
     tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
     with ExitStack() as stack:
         known = _open_catalog(catalog, stack)
         run = _Run(asked, outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
+        if groups is not None and known_groups is None:
+            run.add_groups(groups)
         if dry_run:
             run.show_plan()
             return
@@ -165,10 +192,13 @@ def balance(
             fallback,
             Reading(black, white, assume_srgb),
             thumbnails=sheet,
+            sets=grouping if sets else None,
         )
         try:
             with ExitStack() as work:
-                results = work.enter_context(closing(balancing.balance(asked.paths, settings, wanted=run.due)))
+                results = work.enter_context(
+                    closing(balancing.balance(asked.paths, settings, wanted=run.due, tell=_note))
+                )
                 written = work.enter_context(closing(in_parallel(run.write, results)))
                 progress = work.enter_context(progress_bar())
                 for result, made in progress.track(written, len(run.due), description="balancing"):
@@ -184,6 +214,20 @@ def balance(
     run.print_summary()
     if run.failures:
         raise typer.Exit(1)
+
+
+def _note(text: str) -> None:
+    errors.print(f"note: {printable(text)}")
+
+
+def _parse_reference(text: str) -> Reference:
+    from c5.photos.groups import Reference
+
+    found = None if os.path.exists(text) else REFERENCE.fullmatch(text)
+    if found is None:
+        return Reference(Path(text))
+    left, top, width, height = (int(number) for number in found.groups()[1:])
+    return Reference(Path(found[1]), (left, top, width, height))
 
 
 def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
@@ -281,6 +325,11 @@ class _Run:
         """Sidecars whose balance was set by hand, and stays."""
         self.passed = asked.exports
         self.written = self.unchanged = 0
+
+    def add_groups(self, place: Path) -> None:
+        """Write the groups too, into a file that is not there yet."""
+        self.tables["groups"] = place
+        self.due = self.asked.paths
 
     def show_plan(self) -> None:
         """Print what would be written, and what would be refused."""
@@ -381,7 +430,8 @@ class _Run:
             self._write_page()
         for name, place in self.tables.items():
             if place is not None:
-                self._write_for_set(place, partial(_encode, name, self.rows))
+                encode = partial(_encode_groups, place) if name == "groups" else partial(_encode, name)
+                self._write_for_set(place, partial(encode, self.rows))
 
     def print_summary(self) -> None:
         uncertain = sum(row["uncertain"] for row in self.rows)
@@ -439,6 +489,15 @@ def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> by
     return text.encode()
 
 
+def _encode_groups(place: Path, rows: list[dict[str, Any]]) -> bytes:
+    from c5.photos.groups import encode_groups
+    from c5.photos.summary import show_kelvin
+
+    lights = ["" if row["kelvin"] is None else f"{show_kelvin(row['kelvin'])} K, tint {row['tint']:+d}" for row in rows]
+    listed = [(Path(row["file"]), row["group"], light) for row, light in zip(rows, lights, strict=True)]
+    return encode_groups(listed, place.parent)
+
+
 def _print_roll(roll: Roll, selection: str) -> None:
     from c5.photos.rolls import Origin
 
@@ -461,9 +520,12 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
         cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
-        cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
+        doubt = row["uncertainty_deg"]
+        cells += ["-" if doubt is None else f"{doubt:.1f}°{mark}", row["by"]]
+        cells += [row["group"]] if row["group"] is not None else []
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
         table.append(cells)
-    print_table(["file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own"], table)
+    group = ["group"] if any(row["group"] is not None for row in rows) else []
+    print_table(["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "from the camera's own"], table)
     if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback")
