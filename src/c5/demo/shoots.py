@@ -56,6 +56,7 @@ class Frame:
     """A photograph of a shoot."""
 
     photo: Photo
+    light: Light
     camera: VirtualCamera
     time: datetime
     exposure: float
@@ -139,18 +140,19 @@ def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[in
         whole = render_photo(camera, scene, stays[stay].light, rng, (size[0] + margin, size[1] + margin))
         seconds, exposure = 60 * minute, BRIGHTNESS[stays[stay].light.family] + rng.normal(0, 0.7)
         for _ in range(frames):
-            yield Frame(_cut(whole, size, rng), camera, START + timedelta(seconds=round(seconds)), exposure)
+            time = START + timedelta(seconds=round(seconds))
+            yield Frame(_cut(whole, size, rng), stays[stay].light, camera, time, exposure)
             seconds += rng.uniform(1, 6)
 
 
-def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator) -> Path:
+def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Path:
     """Render a shoot as DNG files into a new folder, and the truth about it into `truth.csv`."""
     if folder.exists() and any(folder.iterdir()):
         raise WriteError(f"{folder}: is not empty; write to another folder")
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["path", "camera", "time", "light", "r", "g", "b"])
-    for index, frame in enumerate(render_shoot(name, count, rng), 1):
+    for index, frame in enumerate(render_shoot(name, count, rng, size), 1):
         path = folder / f"{index:04d}.dng"
         write_dng(path, frame.photo, frame.camera, Layout(time=frame.time, exposure=frame.exposure))
         light = as_illuminant(frame.photo.illuminant)

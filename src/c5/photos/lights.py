@@ -40,7 +40,7 @@ APART, DRIFT = 0.6, 0.1
 """How far another light is, in nats: any, or one that is a little different."""
 STOPS = (2.0, 5.0)
 """How far exposures are apart in one light, and in two."""
-DOUBT, TELLING = 2.0, 0.1
+DOUBT, TELLING = 3.0, 0.1
 """A photograph stays apart if another light that is so many nats away is not less likely by this logarithm of odds."""
 BURST = 8.0
 """Seconds: photographs that are nearer show the same."""
@@ -57,7 +57,7 @@ class Course(NamedTuple):
     """The chance that another light is one that is a little different."""
 
 
-STEADY = Course(1200.0, 0.02, 0.8)
+STEADY = Course(1200.0, 0.01, 0.8)
 """Places and daylight: lights last, and an hour later they are a little different."""
 SWITCHED = Course(60.0, 0.3, 0.1)
 """A stage: lights come and go, and come back as they were."""
@@ -156,17 +156,33 @@ def _likelihood(views: Views, first: Labels, second: Labels, pauses: Float64s, c
 
 
 def _keep_doubtful_apart(views: Views, labels: Labels, course: Course) -> Labels:
-    """The same groups without the photographs that might as well be in the light of another group."""
+    """The same groups without the photographs that might as well be in the light of another group.
+
+    Frames of a burst show the same, so that they stay together and do not vouch for each other.
+    """
     result, count = labels.copy(), int(labels.max()) + 1
-    for photo in np.flatnonzero(np.bincount(labels)[labels] > 1).tolist():
-        without = labels.copy()
-        without[photo] = count
-        groups = _Groups(views, without, course)
-        scores, own = groups.score(count)[:count], labels[photo]
-        far = np.linalg.norm(groups.uv[:count] - groups.uv[own], axis=1) > TELLING
-        if (scores[far] > scores[own] - DOUBT).any():
-            result[photo] = result.max() + 1
+    sizes = np.bincount(labels)
+    for burst in _bursts(views.seconds):
+        for own in set(labels[burst].tolist()):
+            photos = burst[labels[burst] == own]
+            if len(photos) == sizes[own]:
+                continue
+            without = labels.copy()
+            without[photos] = count
+            groups = _Groups(views, without, course)
+            scores = groups.score(count)[:count]
+            far = np.linalg.norm(groups.uv[:count] - groups.uv[own], axis=1) > TELLING
+            if (scores[far] > scores[own] - DOUBT).any():
+                result[photos] = result.max() + 1
     return np.unique(result, return_inverse=True)[1]
+
+
+def _bursts(seconds: Float64s) -> list[Labels]:
+    """Photographs that follow each other at once; one without a time stands alone."""
+    order = np.argsort(seconds, kind="stable")
+    with np.errstate(invalid="ignore"):
+        apart = ~(np.diff(seconds[order]) <= BURST)
+    return np.split(order, np.flatnonzero(apart) + 1)
 
 
 def fuse_lights(views: Views, members: Labels) -> Float64s:
