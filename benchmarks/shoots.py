@@ -1,18 +1,19 @@
-"""What sets make of shoots whose lights are known: python benchmarks/shoots.py [MODEL.c5 NUS.c5set MATRICES.csv].
+"""What sets make of shoots whose lights are known: python benchmarks/shoots.py [MODEL.c5 FFCC MATRICES.csv].
 
-Rendered shoots; with a prepared set of NUS, also the scenes that all of its eight cameras took.
+Rendered shoots; with a checkout of google/ffcc, the scenes of NUS that several cameras took instead.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from timing import show
 
 from c5.ccc import heat_covariance
@@ -20,10 +21,9 @@ from c5.choices import Fallback
 from c5.color import Float64s, angular_error
 from c5.colorimetry.matrices import CameraMatrices, read_matrices
 from c5.datasets import read_samples
-from c5.datasets.features import HistogramFeature
-from c5.datasets.prepared import load_feature
 from c5.demo.shoots import SHOOTS, render_shoot
-from c5.histograms import Histograms, histogram
+from c5.histograms import histogram
+from c5.image import LinearImage
 from c5.model import Model, load_model
 from c5.photos.balancing import Balance
 from c5.photos.groups import Sets, balance_sets
@@ -35,6 +35,8 @@ SIZE, PHOTOGRAPHS = (128, 192), 120
 SEEDS = range(20)
 """Of the shoots that are reported. The constants of `c5.photos.lights` were chosen on seeds from 1000."""
 SCENES, ROLL, FAR_DEG = 20, 20, 3.0
+ALIKE = 0.85
+"""Of photographs of one scene by two cameras."""
 
 NUS_CAMERAS = {
     "Canon1DsMkIII": "Canon-EOS-1Ds-Mark-III", "Canon600D": "Canon-EOS-600D", "FujifilmXM1": "Fujifilm-X-M1",
@@ -100,7 +102,7 @@ def measure(shoot: Shoot, balances: list[Balance]) -> Result:
 
 
 def spread_within(shoot: Shoot, balances: list[Balance]) -> Float64s:
-    """How far each photograph's light is from the mean of all that were taken in the same light, as one camera sees it."""
+    """How far each light is from the mean of all photographs in the same light, as one camera sees it."""
     eyes = balances[0].photo.need_matrices()
     seen = np.array([from_common(to_common(each.illuminant, each.photo.need_matrices()), eyes) for each in balances])
     spread = np.empty(len(seen))
@@ -127,12 +129,13 @@ def widest(shoot: Shoot, lights: set[str]) -> float:
 
 def rendered(model: Model, name: str, seed: int) -> tuple[Shoot, list[Balance]]:
     rng = np.random.default_rng([18, seed, list(SHOOTS).index(name)])
-    shots, truths = [], {}
+    shots = []
+    truths: dict[tuple[str, str], Float64s] = {}
     matrices: dict[str, CameraMatrices] = {}
     frames = list(render_shoot(name, PHOTOGRAPHS, rng, SIZE))
     cameras = {frame.camera.name: frame.camera for frame in frames}
-    for camera in cameras.values():
-        matrices[camera.name] = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
+    for each in cameras.values():
+        matrices[each.name] = CameraMatrices(each.name, each.color_matrix(2856), each.color_matrix(6504))
     for index, frame in enumerate(frames):
         camera, light = frame.camera.name, f"{frame.light.name} {id(frame.light)}"
         truths |= {(light, other.name): other.illuminant(frame.light.spectrum) for other in cameras.values()}
@@ -144,31 +147,77 @@ def rendered(model: Model, name: str, seed: int) -> tuple[Shoot, list[Balance]]:
     return Shoot(shots, truths), estimate(model, shots, rng)
 
 
-def nus(model: Model, path: Path, tables: Path, *, timed: bool) -> Iterator[tuple[Shoot, list[Balance]]]:
-    """Shoots of twenty scenes each, which all cameras took. The times are made up: twenty minutes from scene to scene."""
+def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Balance]]]:
+    """Shoots of twenty scenes each. The times are made up: twenty minutes from scene to scene."""
     matrices = read_matrices(tables)
-    scenes: dict[str, list[Shot]] = {}
-    feature = HistogramFeature(model.grid)
-    for sample in read_samples(path):
-        if sample.dataset != "NUS" or sample.scene is None:
-            continue
-        stored = load_feature(sample, feature)
+    samples = [sample for sample in read_samples(folder) if sample.dataset == "NUS"]
+    shots, pictures = [], []
+    for sample in samples:
+        image = sample.read()
+        pictures.append(draw(image, sample.illuminant))
         photo = Photo(
             Path(sample.name), sample.camera, None, None, sample.illuminant, matrices[NUS_CAMERAS[sample.camera]], 1,
-            histograms=Histograms(stored.grid, stored.stack[0]),
+            histograms=histogram(image, model.grid),
         )  # fmt: skip
-        scenes.setdefault(sample.scene, []).append(Shot(photo, sample.scene, sample.illuminant))
-    complete = sorted(scene for scene, shots in scenes.items() if len({shot.photo.camera for shot in shots}) == 8)
+        shots.append(Shot(photo, "", sample.illuminant))
+    scenes = match(np.array(pictures), np.array([sample.camera for sample in samples]))
     rng = np.random.default_rng(0)
-    order = [complete[index] for index in rng.permutation(len(complete))]
+    order = [scenes[index] for index in rng.permutation(len(scenes))]
+    shoots = []
     for start in range(0, len(order) - SCENES + 1, SCENES):
-        shots = []
+        chosen = []
         for stop, scene in enumerate(order[start : start + SCENES]):
-            for place, shot in enumerate(scenes[scene]):
+            for place, index in enumerate(scene):
                 time = datetime(2026, 6, 20, 8) + timedelta(minutes=20 * stop, seconds=30 * place)
-                shots.append(shot._replace(photo=replace(shot.photo, time=time if timed else None)))
-        truths = {(shot.light, str(shot.photo.camera)): shot.truth for shot in shots}
-        yield Shoot(shots, truths), estimate(model, shots, rng)
+                photo = replace(shots[index].photo, time=time)
+                chosen.append(Shot(photo, str(stop), shots[index].truth))
+        truths = {(shot.light, str(shot.photo.camera)): shot.truth for shot in chosen}
+        shoots.append((Shoot(chosen, truths), estimate(model, chosen, rng)))
+    return shoots
+
+
+def draw(image: LinearImage, illuminant: Float64s) -> Float64s:
+    """(2, 32, 48) the brightness and the redness of a picture, to know a scene by."""
+    rgb, mask = image.rgb / illuminant, image.mask & (image.rgb.sum(axis=-1) > 0)
+    if rgb.shape[0] > rgb.shape[1]:
+        rgb, mask = np.rot90(rgb), np.rot90(mask)
+    light = rgb[:256, :384] + 1e-3 * np.percentile(rgb, 99)
+    mask = mask[:256, :384]
+    logs = np.stack([np.log(light.mean(axis=-1)), np.log(light[..., 0] / light[..., 1])])
+    cells = (logs * mask).reshape(2, 32, 8, 48, 8).sum(axis=(2, 4))
+    share = mask.reshape(32, 8, 48, 8).sum(axis=(1, 3))
+    mean = cells.sum(axis=(1, 2), keepdims=True) / share.sum()
+    return np.asarray(np.where(share > 20, cells / np.maximum(share, 1), mean))
+
+
+def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
+    """The scenes that at least four cameras took. The numbers that FFCC gives to scenes are those of the files."""
+
+    def unit(part: Float64s) -> Float64s:
+        flat = part.reshape(len(part), 2, -1)
+        flat = flat - flat.mean(axis=-1, keepdims=True)
+        flat = (flat / np.linalg.norm(flat, axis=-1, keepdims=True).clip(1e-6) * [[1], [0.7]]).reshape(len(part), -1)
+        return np.asarray(flat / np.linalg.norm(flat, axis=1, keepdims=True))
+
+    likeness = np.full((len(pictures), len(pictures)), -1.0)
+    middle = unit(pictures[:, :, 4:28, 8:40])
+    for down, across in itertools.product(range(-4, 5, 2), range(-8, 9, 2)):
+        np.maximum(likeness, middle @ unit(pictures[:, :, 4 + down : 28 + down, 8 + across : 40 + across]).T, likeness)
+    likeness = np.maximum(likeness, likeness.T)
+    pairs = []
+    for one, two in itertools.combinations(sorted(set(cameras.tolist())), 2):
+        rows, columns = np.flatnonzero(cameras == one), np.flatnonzero(cameras == two)
+        table = likeness[np.ix_(rows, columns)]
+        for row, column in enumerate(table.argmax(axis=1).tolist()):
+            if table[:, column].argmax() == row and table[row, column] > ALIKE:
+                pairs.append((float(table[row, column]), int(rows[row]), int(columns[column])))
+    scenes = {index: [index] for index in range(len(pictures))}
+    for _, first, second in sorted(pairs, reverse=True):  # the likest first, and one photograph of each camera
+        one_scene, other = scenes[first], scenes[second]
+        if not {*cameras[one_scene].tolist()} & {*cameras[other].tolist()}:
+            one_scene += other
+            scenes |= dict.fromkeys(other, one_scene)
+    return [scene for index, scene in scenes.items() if scene[0] == index and len(scene) >= 4]
 
 
 def row(name: str, results: list[Result]) -> list[str]:
@@ -186,18 +235,20 @@ HEADINGS = [
 ]  # fmt: skip
 
 
-def main(name: str | None = None, samples: str | None = None, matrices: str | None = None) -> None:
+def main(name: str | None = None, images: str | None = None, matrices: str | None = None) -> None:
     model = load_model(name)
     rows = []
-    if samples is None or matrices is None:
+    if images is None or matrices is None:
         for kind in SHOOTS:
             rows.append(row(kind, [measure(*rendered(model, kind, seed)) for seed in SEEDS]))
         show(f"Rendered shoots of {PHOTOGRAPHS} photographs, by {model.name}, degrees", HEADINGS, rows)
         return
-    for timed in (True, False):
-        results = [measure(*shoot) for shoot in nus(model, Path(samples), Path(matrices), timed=timed)]
-        rows.append(row("NUS, with times" if timed else "NUS, without times", results))
-    show(f"{SCENES} scenes of NUS with eight cameras, by {model.name}, degrees", HEADINGS, rows)
+    shoots = nus(model, Path(images), Path(matrices))
+    rows.append(row("NUS", [measure(*shoot) for shoot in shoots]))
+    for _, balances in shoots:
+        balances[:] = [replace(each, photo=replace(each.photo, time=None)) for each in balances]
+    rows.append(row("NUS, without times", [measure(*shoot) for shoot in shoots]))
+    show(f"Shoots of {SCENES} scenes of NUS, four to eight cameras a scene, degrees", HEADINGS, rows)
 
 
 if __name__ == "__main__":

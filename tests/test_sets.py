@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from c5 import C5Error, ParameterError, angular_error
 from c5.choices import Fallback
 from c5.cli.app import app
-from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
+from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.spectra import black_body, daylight
 from c5.demo import VirtualCamera
@@ -69,8 +69,8 @@ def party(rng: np.random.Generator, count: int = 12) -> list[Balance]:
     ]
 
 
-def group(balances: Sequence[Balance], sets: Sets = Sets(), fallback: Fallback = Fallback.NONE) -> list[Balance]:
-    done, failures = balance_sets(balances, sets, fallback, str)
+def group(balances: Sequence[Balance], sets: Sets | None = None, fallback: Fallback = Fallback.NONE) -> list[Balance]:
+    done, failures = balance_sets(balances, sets or Sets(), fallback, str)
     assert not failures
     return done
 
@@ -189,6 +189,7 @@ def test_the_fallback_is_one_more_estimate() -> None:
     shots = [see(f"{i}.dng", daylight(6000), i, uncertainty=2 * UNCERTAIN_DEG) for i in range(4)]
     alone, with_camera = group(shots)[0].illuminant, group(shots, fallback=Fallback.CAMERA)[0].illuminant
     camera = shots[0].photo.as_shot
+    assert camera is not None
     assert 0 < angular_error(with_camera, camera) < angular_error(alone, camera)
 
 
