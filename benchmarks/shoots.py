@@ -202,7 +202,8 @@ def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
     likeness = np.full((len(pictures), len(pictures)), -1.0)
     middle = unit(pictures[:, :, 4:28, 8:40])
     for down, across in itertools.product(range(-4, 5, 2), range(-8, 9, 2)):
-        np.maximum(likeness, middle @ unit(pictures[:, :, 4 + down : 28 + down, 8 + across : 40 + across]).T, likeness)
+        moved = unit(pictures[:, :, 4 + down : 28 + down, 8 + across : 40 + across])
+        np.maximum(likeness, middle @ moved.T, out=likeness)
     likeness = np.maximum(likeness, likeness.T)
     pairs = []
     for one, two in itertools.combinations(sorted(set(cameras.tolist())), 2):
