@@ -148,7 +148,7 @@ def rendered(model: Model, name: str, seed: int) -> tuple[Shoot, list[Balance]]:
 
 
 def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Balance]]]:
-    """Shoots of twenty scenes each. The times are made up: twenty minutes from scene to scene."""
+    """Shoots of twenty scenes each. The times are made up: an hour from scene to scene."""
     matrices = read_matrices(tables)
     samples = [sample for sample in read_samples(folder) if sample.dataset == "NUS"]
     shots, pictures = [], []
@@ -168,7 +168,7 @@ def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Bala
         chosen = []
         for stop, scene in enumerate(order[start : start + SCENES]):
             for place, index in enumerate(scene):
-                time = datetime(2026, 6, 20, 8) + timedelta(minutes=20 * stop, seconds=30 * place)
+                time = datetime(2026, 6, 20, 8) + timedelta(hours=stop, seconds=30 * place)
                 photo = replace(shots[index].photo, time=time)
                 chosen.append(Shot(photo, str(stop), shots[index].truth))
         truths = {(shot.light, str(shot.photo.camera)): shot.truth for shot in chosen}

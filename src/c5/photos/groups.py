@@ -35,8 +35,8 @@ Box = tuple[int, int, int, int]
 COLUMNS = ("file", "group", "light")
 MOST_BYTES = 64 * 2**20
 
-LEAST = 0.02
-"""No light is seen more exactly, in nats."""
+LEAST = 0.05
+"""No light is seen more exactly, in nats: the matrices of cameras are off by a degree or two."""
 CARD = 0.05
 """How exactly a gray card tells the light of the photographs around it."""
 MEASURED_PIXELS = 4_000_000
@@ -69,14 +69,16 @@ def balance_sets(
     Where an estimate is uncertain, the fallback is another one of the same photograph. A group with a reference gets
     the light of that.
     """
-    places = {Path(os.path.abspath(balance.path)): index for index, balance in enumerate(balances)}
+    places = {printable(os.path.abspath(balance.path)): index for index, balance in enumerate(balances)}
+    given = {printable(path): name for path, name in sets.groups.items()}
     failures = [
-        Failure(path, f"{printable(path)}: is in a group, but not among the photographs; correct the file of groups")
-        for path in sets.groups.keys() - places.keys()
+        Failure(Path(file), f"{file}: is in a group, but not among the photographs; correct the file of groups")
+        for file in given
+        if file not in places
     ]
     measured: dict[int, Float64s] = {}
     for reference in sets.references:
-        index = places.get(Path(os.path.abspath(reference.path)))
+        index = places.get(printable(os.path.abspath(reference.path)))
         try:
             if index is None:
                 raise ParameterError("is no photograph of this set that can be read; a reference is one of them")
@@ -87,7 +89,7 @@ def balance_sets(
         return [], failures
     views = _see_lights(balances, fallback, measured)
     views = _align_clocks(views, balances, tell)
-    names = _name_groups(balances, views, {places[path]: name for path, name in sets.groups.items() if path in places})
+    names = _name_groups(balances, views, {places[file]: name for file, name in given.items() if file in places})
     if len(balances) == 1:
         tell("one photograph: there is nothing to group it with")
     untimed = int(np.isnan(views.seconds).sum())
