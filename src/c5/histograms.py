@@ -305,7 +305,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
 
 def _row_step(counts: Bools, most: int) -> int:
     """Of so many rows, one is looked at, so that about `most` of the pixels that count are."""
-    every = max(1, np.count_nonzero(counts) // most)
+    every = max(1, int(np.count_nonzero(counts)) // most)
     return every if counts[1::every].any() else 1
 
 
