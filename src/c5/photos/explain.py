@@ -28,6 +28,8 @@ LABEL = 40  # height of the text over a panel
 SPACE = 20
 MAPS = LABEL + PANEL + SPACE  # height of a row of maps
 THUMBNAIL = 120
+ZOOM = 4
+"""How much larger than other maps the heat map is."""
 
 POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
 """What the pixel histograms of `Grid.powers` show, in words."""
@@ -46,12 +48,12 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll, matrices: Cam
     assert estimate.heat_map is not None  # a model always makes one
     assert estimate.bound_covariance is not None
     spot = _bin_of(estimate.uv, grid)
-    region = _outline(estimate.uv, estimate.bound_covariance, grid)
+    heat = _outline(_glow(estimate.heat_map, grid), estimate.uv, estimate.bound_covariance, grid)
     gains = " ".join(f"{value:.2f}" for value in estimate.gains)
     top = [
         ("The image", "as the sensor sees it", fit(develop(image), PICTURE, PANEL)),
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
-        ("Heat map P", f"90 % within {estimate.bound_deg:.1f}°", _outlined(_glow(estimate.heat_map, grid), region)),
+        ("Heat map P", f"{ZOOM} times larger; 90 % within {estimate.bound_deg:.1f}°, as outlined", heat),
     ]
     light = _tell_light(estimate, matrices)
     powers = [POWERS.get(power, f"brightness to the power {power}") for power in grid.powers]
@@ -150,19 +152,21 @@ def _tell_light(estimate: Estimate, matrices: CameraMatrices | None) -> str:
     return f"{kelvin:.0f} K ({bounds.lowest:.0f}-{bounds.highest:.0f}), tint {tint:+.0f} ± {bounds.tint:.0f}"
 
 
-def _outline(uv: Float64s, covariance: Float64s, grid: Grid) -> list[tuple[float, float]]:
-    """Where on a panel the ellipse of a covariance lies."""
+def _outline(panel: Image.Image, uv: Float64s, covariance: Float64s, grid: Grid) -> Image.Image:
+    """The part of a panel around a light, enlarged, with the ellipse of a covariance."""
+    from PIL import Image, ImageDraw
+
+    reach = PANEL / ZOOM / 2
+    left, top = (float(np.clip(place, reach, PANEL - reach)) - reach for place in _bin_of(uv, grid))
+    box = (left, top, left + 2 * reach, top + 2 * reach)
+    larger = panel.resize((PANEL, PANEL), Image.Resampling.NEAREST, box)
     variances, axes = np.linalg.eigh(covariance)
     turns = np.linspace(0, 2 * np.pi, 73)
     around = (axes * np.sqrt(np.maximum(variances, 0))) @ np.stack([np.cos(turns), np.sin(turns)])
-    return [_bin_of(uv + step, grid) for step in around.T]
-
-
-def _outlined(panel: Image.Image, outline: list[tuple[float, float]]) -> Image.Image:
-    from PIL import ImageDraw
-
-    ImageDraw.Draw(panel).line(outline, (255, 255, 255), 1)
-    return panel
+    places = [_bin_of(uv + step, grid) for step in around.T]
+    outline = [((x - left) * ZOOM, (y - top) * ZOOM) for x, y in places]
+    ImageDraw.Draw(larger).line(outline, (255, 255, 255), 1)
+    return larger
 
 
 def _mark(panel: Image.Image, spot: tuple[float, float]) -> Image.Image:
