@@ -62,7 +62,6 @@ def test_the_covariance_is_that_of_the_heat_map(model: Model, seed: int) -> None
 def test_scaled_it_is_as_large_as_the_bound(seed: int, u: float, v: float, degrees: float) -> None:
     covariance, light = random_covariance(seed), uv_to_rgb([u, v])
     scaled = scale_covariance(covariance, light, degrees)
-    np.testing.assert_allclose(scaled / scaled[0, 0], covariance / covariance[0, 0], rtol=1e-6)
     variances, axes = np.linalg.eigh(scaled)
     steps = (axes * np.sqrt(np.maximum(variances, 0))).T * 1e-2  # so small that angles add up like numbers
     angles = angular_error(uv_to_rgb(np.array([u, v]) + steps), light) * 1e2

@@ -53,17 +53,22 @@ class Estimate:
         return scale_covariance(self.covariance, self.illuminant, self.bound_deg)
 
 
+EVEN = 0.05
+"""The share of a bound, squared, that is alike in all directions: heat maps hardly doubt the tint, also of cameras that
+they do not know (`benchmarks/bounds.py`)."""
+
+
 def scale_covariance(covariance: Float64s, illuminant: Float64s, degrees: float) -> Float64s:
-    """A covariance of u and v of the same shape, around an illuminant, whose root-mean-square angle is so many degrees.
+    """The covariance of u and v around an illuminant made so large that its root-mean-square angle is so many degrees.
 
     With the 90 % bound as the angle, the roots of its variances are 90 % bounds too: exactly where all doubt lies along
-    one line, and 8 % too small where it is alike in all directions.
+    one line, and 8 % too small where it is alike in all directions. A small part of it is, whatever the covariance.
     """
     # How u and v turn a unit vector: the angle of a small step is the root of step @ metric @ step.
     red, _, blue = illuminant
     metric = np.array([[red**2 - red**4, -((red * blue) ** 2)], [-((red * blue) ** 2), blue**2 - blue**4]])
-    mean_square = max(float((metric * covariance).sum()), 1e-12)
-    return np.asarray(covariance * (np.radians(degrees) ** 2 / mean_square))
+    shape = covariance / max(float((metric * covariance).sum()), 1e-12)
+    return np.asarray(np.radians(degrees) ** 2 * ((1 - EVEN) * shape + EVEN * np.linalg.inv(metric) / 2))
 
 
 def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
