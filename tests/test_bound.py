@@ -35,7 +35,8 @@ def calibrated(seed: int) -> CameraMatrices:
 
 @given(one=st.floats(0.01, 60), other=st.floats(0.01, 60))
 def test_it_grows_with_the_uncertainty(one: float, other: float) -> None:
-    assert (bound_errors(one) < bound_errors(other)) == (one < other)
+    assert (bound_errors(one) <= bound_errors(other)) == (one <= other)
+    assert bound_errors(one) > one
 
 
 @given(seed=seeds)

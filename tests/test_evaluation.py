@@ -311,7 +311,7 @@ def test_coverage_of_the_bound() -> None:
         for name, value in figures.items():
             assert float(records[dataset][name]) == pytest.approx(value, abs=1.5 if value > 9 else 0.1)
     printed = format_results(results, Format.MARKDOWN)
-    assert re.search(r"Errors below their 90 % bound.*\n\n.*\n.*\n\| c5 \| 6.\.. \| (89|90)\.. \| 4\.[456]", printed)
+    assert re.search(r"Errors below their 90 % bound.*\n\n.*\n.*\n\| c5 \| 6.\.. \| (89|90)\.. \| 1\.[89]", printed)
     assert "right for the other datasets" in printed
 
 

@@ -134,7 +134,7 @@ def _draw_coverage(results: Results, rows: Shown, dataset: str) -> Figure:
         axes.plot([0, *row.bound_factors[dataset]], [0, *PERCENT], label=name)
     axes.axhline(90, color="#999999", linewidth=1, linestyle=":")
     axes.axvline(BOUND_FACTOR, color="#999999", linewidth=1, linestyle=":")
-    axes.set(xlim=(0, 6), ylim=(0, 100), xlabel=f"factor of the bound; that of c5 is {BOUND_FACTOR:g}")
+    axes.set(xlim=(0, 3), ylim=(0, 100), xlabel=f"factor of the bound; that of c5 is {BOUND_FACTOR:g}")
     axes.set(ylabel="errors below their bound, %")
     _add_legend(axes)
     return figure

@@ -17,7 +17,7 @@ from c5.choices import Format
 from c5.errors import DataError
 from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
-from c5.metrics import BOUND_FACTOR, BOUND_POWER, Statistics, coverage
+from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
 
 COLUMNS = {"Mean": "mean", "Med.": "median", "B. 25%": "best_25", "W. 25%": "worst_25", "Tri.": "trimean"}
 """The paper's headings, in its order, and the statistics under them."""
@@ -142,7 +142,7 @@ def make_coverage_tables(results: Results) -> list[Table]:
         mean = np.mean([each["bound_factor"] for each in found if each])
         stated.append(Line(row.name, (*(_share(each, "below_bound") for each in found), f"{mean:.2f}")))
         fitted.append(Line(row.name, tuple(_share(each, "below_others") for each in found)))
-    bound = f"{BOUND_FACTOR:g} uncertainty ** {BOUND_POWER:g}"
+    bound = f"{BOUND_FACTOR:g} hypot({UNKNOWN_DEG:g}, uncertainty)"
     titles = (
         f"Errors below their 90 % bound, {bound}, in percent; and the factor that is right on average",
         "Errors below the bound with the factor that is right for the other datasets, in percent",
