@@ -150,7 +150,7 @@ def test_a_roll_helps_on_cameras_nobody_trained_on(model: Model) -> None:
             gray.append(float(angular_error(gray_world(photo.image), photo.illuminant)))
     assert np.mean(with_roll) < np.mean(alone)
     assert np.mean(with_roll) < 0.9 * np.mean(gray)
-    assert np.mean(inside) > 0.75  # nothing is promised of scenes that are not real
+    assert np.mean(inside) > 0.65  # nothing is promised of scenes that are not real
 
 
 def test_real_images(model: Model, test_data: Path) -> None:
