@@ -36,7 +36,7 @@ def main(networks: str, table: str, *sets: str) -> None:
     for dataset in sorted({sample.dataset for sample in known}):
         model = load_model(Path(networks) / dataset / "model.c5")
         own = [sample for sample in known if sample.dataset == dataset]
-        held = []
+        held: list[list[float]] = []
         for sample in [own[index] for index in rng.permutation(len(own))[:IMAGES]]:
             others = [other for other in own if other.camera == sample.camera and other is not sample]
             chosen = rng.choice(len(others), ADDITIONAL, replace=False)
@@ -48,9 +48,9 @@ def main(networks: str, table: str, *sets: str) -> None:
             estimated, true = (dng_temperature(light, camera) for light in (found.illuminant, sample.illuminant))
             bounds = bound_temperature(found.illuminant, found.bound_covariance, camera)
             mireds = (1e6 / bounds.lowest - 1e6 / bounds.highest) / 2
-            within = angular_error(found.illuminant, sample.illuminant) < found.bound_deg
+            near = float(angular_error(found.illuminant, sample.illuminant)) < found.bound_deg
             warm = bounds.lowest < true.kelvin < bounds.highest
-            held.append([within, warm, abs(true.tint - estimated.tint) < bounds.tint, mireds, bounds.tint])
+            held.append([near, warm, abs(true.tint - estimated.tint) < bounds.tint, mireds, bounds.tint])
         shares = 100 * np.mean(held, axis=0)[:3]
         widths = np.median(held, axis=0)[3:]
         rows.append([dataset, str(len(held)), *(f"{share:.0f} %" for share in shares), *(f"{w:.0f}" for w in widths)])
