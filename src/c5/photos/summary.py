@@ -14,6 +14,7 @@ from c5.color import Float64s, angular_error, gains
 from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
 from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
+from c5.metrics import bound_errors
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
 from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
@@ -32,6 +33,7 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
+    bounds = photo.temperature_bounds(balance.illuminant, balance.covariance)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -41,7 +43,11 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "gains": _rounded(gains(balance.illuminant)),
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
+        "kelvin_low": None if bounds is None else round(bounds.lowest),
+        "kelvin_high": None if bounds is None else round(bounds.highest),
+        "tint_bound": None if bounds is None else round(bounds.tint, 1),
         "uncertainty_deg": _rounded(balance.uncertainty),
+        "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),
         "uncertain": balance.uncertain,
         "by": balance.source,
         "roll": balance.roll.size,
