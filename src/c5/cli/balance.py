@@ -20,6 +20,7 @@ from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
+from c5.words import plural
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
@@ -290,7 +291,7 @@ class _Run:
             (self.outputs[kind], place) for (_, kind), place in self.places.items()
         ]
         outputs += [(None, place) for place in self.sheets if place not in self.closed]
-        count = 0
+        writes = 0
         for output, place in outputs:
             if place in self.there:
                 continue
@@ -299,16 +300,17 @@ class _Run:
             except C5Error as error:
                 self.failures.append(str(error))
                 continue
-            count += 1
+            writes += 1
             how = "add to" if output is not None and output.keeps and os.path.exists(place) else "write"
             console.print(f"would {how} {printable(place)}")
         for table in self.tables.values():
             if table is not None and table not in (self.there | self.closed):
-                count += 1
+                writes += 1
                 console.print(f"would write {printable(table)}")
         for failure in self.failures:
             complain(failure)
-        errors.print(f"{len(self.due)} photographs to read, {count} files to write, {len(self.there)} already there")
+        to_do = f"{plural(len(self.due), 'photograph')} to read, {plural(writes, 'file')} to write"
+        errors.print(f"{to_do}, {len(self.there)} already there")
         if self.failures:
             raise typer.Exit(1)
 
@@ -390,9 +392,10 @@ class _Run:
         if len(self.custom) > SHOWN:
             errors.print(f"left alone: {len(self.custom) - SHOWN} more")
         counts = {"written": self.written, "already there": len(self.there) + self.unchanged, "uncertain": uncertain}
-        counts |= {name: count for name, count in self._passed_over().items() if count}
-        counts["failed"] = len(self.failures)
-        text = ", ".join(f"{count} {what}" for what, count in counts.items())
+        counts |= {"set by hand": len(self.custom)} if self.custom else {}
+        parts = [f"{count} {what}" for what, count in counts.items()]
+        parts += [f"{plural(self.passed, 'picture')} passed over"] if self.passed else []
+        text = ", ".join([*parts, f"{len(self.failures)} failed"])
         hints = ["--overwrite replaces what is there"] if self.there else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
         if not self.outputs and not self.tables and not self.sheets and self.rows:
@@ -401,16 +404,13 @@ class _Run:
             )
         errors.print("; ".join([text, *hints]))
 
-    def _passed_over(self) -> dict[str, int]:
-        return {"set by hand": len(self.custom), "pictures passed over": self.passed}
-
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
         from c5.photos.summary import draw_sheet
 
         number, page = (len(self.rows) - 1) // PAGE, self.page
         self.page = []
-        title = f"{len(page)} photographs"
+        title = plural(len(page), "photograph")
         if len(self.sheets) > 1:
             title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
         place = self.sheets[number]
@@ -444,7 +444,7 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
     what = {
         Origin.NOWHERE: "no roll, from the file alone",
-        Origin.CATALOG: f"roll of {roll.size} {selection} photographs",
+        Origin.CATALOG: f"roll of {plural(roll.size, f'{selection} photograph')}",
         Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:

@@ -22,7 +22,8 @@ import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
 from c5.errors import C5Error, DataError, ReadError, WriteError
-from c5.io.files import NOT_OWN, open_regular
+from c5.io.files import NOT_OWN
+from c5.regular import open_regular
 
 START = struct.Struct("<8sI")  # magic, version
 CHUNK = struct.Struct("<4sII")  # kind, bytes of the head, bytes of the payload; then both, and the CRC-32 of all of it

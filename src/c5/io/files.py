@@ -1,8 +1,7 @@
-"""Opening regular files only, and writing files whole or not at all, never over a file that c5 did not write."""
+"""Writing files whole or not at all, never over a file that c5 did not write."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import platform
@@ -12,11 +11,12 @@ import tomllib
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 from c5.errors import ReadError, WriteError
 from c5.io.marks import is_own, sign
+from c5.regular import read_regular, read_text
 
 NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
 
@@ -25,33 +25,6 @@ OWN_TEMPORARIES = f".c5-{hashlib.blake2b(platform.node().encode(), digest_size=4
 
 _TEMPORARY = re.compile(re.escape(OWN_TEMPORARIES) + r"(\d{1,10})-[0-9a-f]{16}\.tmp")
 _looked_at: set[str] = set()
-
-
-def open_regular(path: str | bytes | Path) -> BinaryIO:
-    """Open a file to read from. Folders, pipes, devices and sockets raise OSError and are not opened."""
-    _check_regular(path, os.stat(path).st_mode)
-    # What the path names may change between the two; opening must not wait for somebody to write into a pipe.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    try:
-        _check_regular(path, os.fstat(descriptor).st_mode)
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def read_regular(path: str | bytes | Path) -> bytes:
-    """The whole content of a file, opened by `open_regular`."""
-    with open_regular(path) as file:
-        return file.read()
-
-
-def _check_regular(path: str | bytes | Path, mode: int) -> None:
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a file", os.fspath(path))
 
 
 def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) -> Path:
@@ -174,7 +147,7 @@ def _own_folder(kind: str, otherwise: str) -> Path:
 def read_toml(path: Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -31,8 +31,8 @@ from c5.io.encoding import (
     judge_table,
     linearise_srgb,
 )
-from c5.io.files import open_regular
 from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, load_imagecodecs, read_pixels
+from c5.regular import open_regular
 
 MAX_PIXELS = 300_000_000
 MAX_BYTES = 2_000_000_000

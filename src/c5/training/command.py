@@ -14,6 +14,7 @@ from c5.datasets.prepared import prepare
 from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, train
+from c5.words import plural
 
 BOARD = "tensorboard"
 
@@ -48,7 +49,7 @@ def run_training(
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
     warn_of_levels(samples)
     if len(samples) < len(given):
-        say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
+        say(f"{plural(len(given) - len(samples), 'made image')} left out: a camera that is held out went into them")
     if not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard else None
@@ -63,9 +64,8 @@ def run_training(
         plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
-    apart = f"; {len(samples) - len(own)} images held out" if held else ""
-    count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
-    say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
+    apart = f"; {plural(len(samples) - len(own), 'image')} held out" if held else ""
+    say(f"training on {default_device()}: {plural(len(own), 'image')} of {plural(len(cameras), 'camera')}{apart}")
     writer = None if board is None else board(str(folder / BOARD))
     try:
         train(
