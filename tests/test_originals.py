@@ -60,22 +60,29 @@ SIGNED = {
 KNOWN = {
     "a.c5": (archive("model.json", "query.onnx"), archive("model.json", "query.onnx", "profile.onnx")),
     "a.pt": (b"c5 checkpoint 1\n\0\1", b"c5 checkpoint 1\n\2"),
-    "a.csv": (b"file,camera,time\na,b,c\n", b"file,camera,time,by\n"),
-    "a.jsonl": (b'{"file":"a","by":"b"}\n{}\n', b'{"file":"c","by":"d","roll":1}\n'),
+    "a.csv": (b'file,camera,time\na,b,c\n"a\n,",b,c\n', b"file,camera,time\n"),
+    "a.jsonl": (b'{"file":"a","by":"b"}\n{"by":1,"file":2}\n', b'{"file":"c","by":"d"}\n'),
     "a.json": (b'{"format":"c5-results",\n"rows":[1]}', b'{"format":"c5-results",\n"rows":[]}'),
 }
 
 FOREIGN = {
-    "a.jpg": [encode("JPEG", 3), encode("PNG"), b"", b"\xff\xd8\xff"],
-    "a.png": [encode("PNG", 3), encode("JPEG")],
-    "a.dng": [encode("TIFF", 3), b"II*\0" + bytes(99), b"\0" * 50],
+    "a.jpg": [encode("JPEG", 3), encode("PNG"), b"", b"\xff\xd8\xff", sign(encode("TIFF"))],
+    "a.png": [encode("PNG", 3), encode("JPEG"), sign(encode("TIFF")), sign(encode("JPEG"))],
+    "a.dng": [encode("TIFF", 3), b"II*\0" + bytes(99), b"\0" * 50, sign(encode("PNG"))],
     "a.md": [b"# Results\n", b"# Diary\n"],
     "a.tex": [b"\\begin{tabular}\n"],
     "a.c5": [archive("letter.txt", "word.xml"), b"PK", encode("TIFF")],
     "a.pt": [archive("archive/data.pkl"), b"c5 checkpoint 2\n", b"x"],
-    "a.csv": [b"name,street,town\n", b"file", encode("TIFF"), b""],
-    "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{"],
-    "a.json": [b'{"name":1,"street":2}', b"{", b"[]"],
+    "a.csv": [
+        b"name,street,town\n",
+        b"file",
+        encode("TIFF"),
+        b"",
+        b"file,camera,time\na,b\n",
+        b"file,camera,time,mine\n",
+    ],
+    "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{", b'{"file":1}\n', b'{"file":1,"by":2}\n{"file":3}\n'],
+    "a.json": [b'{"name":1,"street":2}', b"{", b"[]", b'{"format":"mine","rows":[]}', b'{"rows":[]}', b"{}"],
 }
 
 

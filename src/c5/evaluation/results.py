@@ -297,7 +297,7 @@ SHAPE: dict[Any, Any] = {
             "apart": str,
             "draws": int,
             "settings": {str: object},
-            "made": [{str: object}],
+            "made": [{"command": str, str: object}],
             "statistics": {str: {"mean": _NUMBERS, "deviation": _NUMBERS}},
             "worst_found": {str: _NUMBERS},
             "calibration": {str: _NUMBERS},

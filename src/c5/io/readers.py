@@ -239,6 +239,8 @@ def read_npy_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[
         raise ReadError("an .npy file of a version that cannot hold an image; save it again")
     with decoding():
         shape, by_column, dtype = NPY_HEADERS[version](start)
+    if dtype.shape:  # each number of it an array
+        raise ReadError("an array of arrays; save an array of numbers")
     return tuple(map(int, shape)), by_column, dtype  # some are True
 
 
