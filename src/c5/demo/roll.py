@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -57,8 +58,13 @@ def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.G
 def _remove_old_roll(folder: Path) -> None:
     """Remove the photographs of an earlier roll, by its manifest: a roll must come from one camera."""
     manifest = folder / MANIFEST
-    rows = list(csv.DictReader(read_text(manifest).splitlines())) if manifest.exists() else []
-    if not all(str(row.get("camera")).startswith("Virtual ") for row in rows):
+    if not os.path.lexists(manifest):
+        return
+    try:
+        rows = list(csv.DictReader(read_text(manifest).splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        rows = [{}]
+    if not all(str(row.get("camera")).startswith("Virtual ") and row.get("path") for row in rows):
         raise WriteError(f"{manifest}: {NOT_OWN}")
     for row in rows:
         path = folder / Path(row["path"]).name

@@ -27,18 +27,18 @@ _TEMPORARY = re.compile(re.escape(OWN_TEMPORARIES) + r"(\d{1,10})-[0-9a-f]{16}\.
 _looked_at: set[str] = set()
 
 
-def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) -> Path:
+def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None, dry_run: bool = False) -> Path:
     """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it.
 
     Whatever is there already stays, unless c5 wrote it itself, or it holds what was `merged` into the new content. So
     no photograph is ever lost, however it is named or linked. Mode and owner stay, and a file that would not change is
-    not written.
+    not written. A dry run finds out what is in the way, and writes nothing.
     """
     asked, path = Path(path), Path(os.path.realpath(path))  # a link stays a link
     data = data if merged is not None else sign(data, path.suffix)
     try:
-        status, existing = _find_replaceable(path, data, merged)
-        if existing == data:
+        status, existing = _find_replaceable(path, asked, data, merged)
+        if existing == data or dry_run:
             return asked
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent)
@@ -55,22 +55,22 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) ->
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
+        raise WriteError(f"{asked}: cannot be written: {error.strerror or error}; choose another place") from error
     return asked
 
 
 def _find_replaceable(
-    path: Path, data: bytes, merged: bytes | None
+    path: Path, asked: Path, data: bytes, merged: bytes | None
 ) -> tuple[os.stat_result, bytes] | tuple[None, None]:
     """A file that may be replaced, or that is the new one already; None if there is none. Any other is an error."""
     if not os.path.lexists(path):
         return None, None
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise WriteError(f"{path}: is no file to write to; choose another place")
+        raise WriteError(f"{asked}: is no file to write to; choose another place")
     existing = read_regular(path)
     if existing not in (merged, data) and (merged is not None or not is_own(existing, data, path.suffix)):
-        raise WriteError(f"{path}: {NOT_OWN}")
+        raise WriteError(f"{asked}: {NOT_OWN}")
     return status, existing
 
 

@@ -68,19 +68,11 @@ def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:
     place = _place(made, suffix)
     if place is not None:
         return _place(existing, suffix) is place and is_signed(existing, suffix)
-    kind = _kind(made)
-    return kind is not None and _kind(existing) == kind
+    kind = kind_of(made)
+    return kind is not None and kind_of(existing) == kind
 
 
-def _place(data: bytes, suffix: str) -> _Place | None:
-    starts = {b"\xff\xd8\xff": _JPEG, b"\x89PNG\r\n\x1a\n": _PNG, TIFF_STARTS[0]: _TIFF, TIFF_STARTS[1]: _TIFF}
-    for start, place in starts.items():
-        if data.startswith(start):
-            return place
-    return {".md": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
-
-
-def _kind(data: bytes) -> tuple[str, ...] | None:
+def kind_of(data: bytes) -> tuple[str, ...] | None:
     """What a file without room for a signature is known by; None for a file of which nothing is known.
 
     It is the first member of an archive, the format that JSON names, the keys of every line of JSON, the columns of a
@@ -95,6 +87,14 @@ def _kind(data: bytes) -> tuple[str, ...] | None:
         return _kind_of_json(text) if text.startswith("{") else _kind_of_table(text)
     except (ValueError, RecursionError, csv.Error):
         return None
+
+
+def _place(data: bytes, suffix: str) -> _Place | None:
+    starts = {b"\xff\xd8\xff": _JPEG, b"\x89PNG\r\n\x1a\n": _PNG, TIFF_STARTS[0]: _TIFF, TIFF_STARTS[1]: _TIFF}
+    for start, place in starts.items():
+        if data.startswith(start):
+            return place
+    return {".md": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
 
 
 def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:

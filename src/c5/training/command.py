@@ -13,7 +13,7 @@ from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
 from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
-from c5.training.run import Plan, Progress, check_hold_out, features, train
+from c5.training.run import Plan, Progress, check_hold_out, features, find_run, train
 from c5.words import plural
 
 BOARD = "tensorboard"
@@ -43,6 +43,8 @@ def run_training(
         raise ParameterError(f"{folder}: holds a run already; resume it (plan=None), or replace it (overwrite=True)")
     elif there and not old:
         raise WriteError(f"{folder / 'checkpoint.pt'}: does not belong to a run of c5; write to another folder")
+    else:
+        find_run(folder)  # what is in the way is found out before the work
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
@@ -58,9 +60,8 @@ def run_training(
         samples += plan.making.make(own, held, lambda items: track(items, "making images"))
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
     if old:  # only now, when nothing can be wrong with the data any more
-        events = list((folder / BOARD).glob("events.out.tfevents.*"))
-        for path in (*(folder / name for name in ("checkpoint.pt", "log.csv", "model.c5")), *events):
-            path.unlink(missing_ok=True)
+        for path in (*find_run(folder), *(folder / BOARD).glob("events.out.tfevents.*")):
+            path.unlink()
         plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
