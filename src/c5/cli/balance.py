@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c5.choices import SELECTIONS, Fallback, Selection
+from c5.cli.config import find_taste
 from c5.cli.console import complain, console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
+from c5.cli.options import LOOKS, AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
@@ -39,7 +40,7 @@ TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a flag for each kind of output, in the place of its `**kinds`."""
+    """Give a command a flag for each kind of output and of look, in the place of its `**kinds`."""
     signature = inspect.signature(command, eval_str=True)
     files, out, *others = (
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -52,7 +53,11 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
         if parameter.isidentifier() and parameter not in signature.parameters:
             kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
             flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
-    parameters = [files, out, *flags, *others]
+    looks = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in LOOKS.items()
+    ]
+    parameters = [files, out, *flags, *looks, *others]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
@@ -116,7 +121,9 @@ def balance(
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
-    **kinds: bool,
+    *,
+    ctx: typer.Context,
+    **kinds: Any,
 ) -> None:
     """White-balance photographs: find the light of each, and write it where it is wanted.
 
@@ -163,6 +170,7 @@ def balance(
             roll_size,
             smooth,
             fallback,
+            find_taste(ctx),
             Reading(black, white, assume_srgb),
             thumbnails=sheet,
         )
@@ -457,13 +465,17 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from c5.photos.summary import show_kelvin
 
     table = []
+    has_looks = any(row["look"] for row in rows)
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
         cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
         cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
+        if has_looks:
+            cells += ["-" if row["light_kelvin"] is None else show_kelvin(row["light_kelvin"]), row["look"] or "-"]
         table.append(cells)
-    print_table(["file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own"], table)
+    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own"]
+    print_table([*headings, "the light's K", "look"] if has_looks else headings, table)
     if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback")

@@ -21,7 +21,7 @@ from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
 if TYPE_CHECKING:
     from c5.photos.outputs import Output
 
-COLORS = ("illuminant", "gains", "camera_gains")
+COLORS = ("illuminant", "gains", "light", "camera_gains")
 """The keys of `describe` that hold three numbers."""
 
 
@@ -32,6 +32,8 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
+    light = balance.illuminant if balance.light is None else balance.light
+    found = photo.temperature(light)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -41,6 +43,10 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "gains": _rounded(gains(balance.illuminant)),
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
+        "light": _rounded(light),
+        "light_kelvin": None if found is None else round(found.kelvin),
+        "light_tint": None if found is None else round(found.tint),
+        "look": balance.look or None,
         "uncertainty_deg": _rounded(balance.uncertainty),
         "uncertain": balance.uncertain,
         "by": balance.source,
@@ -62,6 +68,8 @@ def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:
     temperature = balance.photo.temperature(balance.illuminant)
     kelvin = "" if temperature is None else show_kelvin(temperature.kelvin)
     notes = [] if kelvin.isdecimal() or not kelvin else [f"temperature {kelvin} K: the scale ends there"]
+    if balance.look and balance.light is None:
+        notes.append(f"look {balance.look}")
     for output in outputs:
         with suppress(C5Error):  # as the output itself will say
             notes.append(output.note(balance))

@@ -1,0 +1,166 @@
+"""A person's look, learned from the balances that the person has set: a small map from neutral to preferred light.
+
+Both are places in the plane of `c5.colorimetry.adaptation`, so that edits of all cameras count together. The map
+shifts mired and tint by amounts that lie on a line along the light's warmth: four numbers, held near zero by a prior
+that counts like a few edits, and fitted so that stray edits count less. It is kept if it foretells edits of shoots
+that it was not fitted to better than neutral balance does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from c5.color import Float64s
+from c5.colorimetry.adaptation import DAYLIGHT, MiredTint
+from c5.errors import ParameterError, ReadError, WriteError
+from c5.io.files import config_folder, read_regular, write_file
+
+FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
+"""Within a shoot everything may be off alike: what is learned from one alone may be its own."""
+
+PRIOR_EDITS = 3.0
+"""The prior, that nothing is shifted, counts like so many edits."""
+
+BETTER = 0.9
+"""The map must miss edits by less than this part of what neutral balance misses them by."""
+
+FORMAT = "c5-look-1"
+MOST_BYTES = 2**20
+MOST_POINTS = 2000
+
+
+class Edit(NamedTuple):
+    """A photograph that a person has balanced."""
+
+    shoot: str
+    """The same for photographs that were taken, and balanced, together."""
+    neutral: MiredTint
+    preferred: MiredTint
+
+
+@dataclass(frozen=True)
+class LearnedLook:
+    """A map from neutral light to preferred light, and what it was learned from."""
+
+    mired: tuple[float, float]
+    """The shift in daylight, and by how much it grows with every 100 mireds."""
+    tint: tuple[float, float]
+    range: tuple[float, float]
+    """The mireds of the edits. Light beyond is shifted like the nearest within."""
+    edits: int
+    shoots: int
+    error: float = math.nan
+    """How far edits of other shoots are from what the map foretells, on average, in mireds or tints."""
+    error_without: float = math.nan
+    """The same of the neutral balance."""
+    points: tuple[tuple[float, float, float, float], ...] = ()
+    """Mired and tint of the neutral and of the preferred light of edits, for plots."""
+
+    def prefer(self, light: MiredTint) -> MiredTint:
+        """The light to take out of a photograph in this light."""
+        warmth = (min(max(light.mired, self.range[0]), self.range[1]) - DAYLIGHT.mired) / 100
+        shift = [start + slope * warmth for start, slope in (self.mired, self.tint)]
+        return MiredTint(light.mired + shift[0], light.tint + shift[1])
+
+
+def learn_look(edits: Sequence[Edit]) -> LearnedLook:
+    """The look of a person; a `ParameterError` if there are too few edits, or if it is not better than none."""
+    if len(edits) < FEWEST_EDITS:
+        raise ParameterError(
+            f"{len(edits)} balances that were set by hand: {FEWEST_EDITS} are needed to learn a look from them"
+        )
+    shoots = np.unique([edit.shoot for edit in edits], return_inverse=True)[1]
+    count = int(shoots.max()) + 1
+    if count < FEWEST_SHOOTS:
+        raise ParameterError(
+            f"the balances that were set by hand are of {count} shoots, by folder and day: {FEWEST_SHOOTS} are "
+            "needed to tell a look from what was particular there"
+        )
+    neutral, preferred = (np.array([getattr(edit, name) for edit in edits]) for name in ("neutral", "preferred"))
+    missed = np.empty(len(edits))
+    for shoot in range(count):
+        look = _fit(neutral[shoots != shoot], preferred[shoots != shoot])
+        for index in np.flatnonzero(shoots == shoot):
+            missed[index] = math.dist(look.prefer(MiredTint(*neutral[index])), preferred[index])
+    missed_without = np.hypot(*(preferred - neutral).T)
+    if not missed.mean() < BETTER * missed_without.mean():
+        raise ParameterError(
+            f"no look that is better than neutral balance: edits are {missed_without.mean():.1f} mireds from that on "
+            f"average, and {missed.mean():.1f} from what the edits of other shoots foretell; nothing is kept"
+        )
+    points = np.round(np.hstack([neutral, preferred])[:MOST_POINTS], 1).tolist()
+    return replace(
+        _fit(neutral, preferred),
+        shoots=count,
+        error=round(float(missed.mean()), 2),
+        error_without=round(float(missed_without.mean()), 2),
+        points=tuple(map(tuple, points)),
+    )
+
+
+def _fit(neutral: Float64s, preferred: Float64s) -> LearnedLook:
+    """Least squares with a prior at no shift, in turns in which edits far from the line count less (Huber)."""
+    shifts = preferred - neutral
+    lines = np.stack([np.ones(len(neutral)), (neutral[:, 0] - DAYLIGHT.mired) / 100], axis=1)
+    weights = np.ones(len(neutral))
+    for _ in range(10):
+        weighed = lines * weights[:, None]
+        found = np.linalg.solve(weighed.T @ lines + PRIOR_EDITS * np.eye(2), weighed.T @ shifts)
+        away = np.hypot(*(shifts - lines @ found).T)
+        weights = np.minimum(1, 1.5 * np.median(away) / np.maximum(away, 1e-9))
+    mired, tint = ((float(start), float(slope)) for start, slope in found.round(3).T)
+    low, high = neutral[:, 0].min(), neutral[:, 0].max()
+    return LearnedLook(mired, tint, (round(float(low), 1), round(float(high), 1)), len(neutral), 0)
+
+
+def look_path() -> Path:
+    """Where the learned look is kept."""
+    return config_folder() / "look.json"
+
+
+def load_look(path: Path | None = None) -> LearnedLook:
+    """The learned look."""
+    path = path or look_path()
+    if not path.exists():
+        raise ReadError(f"{path}: no look is learned yet; run c5 learn DIR")
+    try:
+        content = json.loads(read_regular(path)[:MOST_BYTES])
+        if content.pop("format") != FORMAT:
+            raise ValueError
+        pairs = {key: tuple(float(number) for number in content.pop(key)) for key in ("mired", "tint", "range")}
+        points = tuple(tuple(float(number) for number in point) for point in content.pop("points"))
+        look = LearnedLook(**pairs, **content, points=points)  # type: ignore[arg-type]
+        numbers = [*(number for pair in pairs.values() for number in pair), look.error, look.error_without]
+        numbers += [look.edits, look.shoots, *(number for point in points for number in point)]
+        if {len(pair) for pair in pairs.values()} != {2} or not all(math.isfinite(number) for number in numbers):
+            raise ValueError
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ReadError(f"{path}: is no learned look; run c5 learn DIR again, or remove it") from None
+    return look
+
+
+def save_look(look: LearnedLook, path: Path | None = None) -> Path:
+    """Keep a look, in the place of an earlier one."""
+    return write_file(path or look_path(), (json.dumps({"format": FORMAT} | asdict(look), indent=1) + "\n").encode())
+
+
+def forget_look(path: Path | None = None) -> bool:
+    """Remove the learned look; whether there was one."""
+    path = path or look_path()
+    if not path.exists():
+        return False
+    load_look(path)  # nothing else is removed
+    try:
+        path.unlink()
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be removed: {error.strerror or error}") from error
+    return True
