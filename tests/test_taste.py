@@ -71,7 +71,7 @@ def card(light: Float64s, white: Float64s) -> tuple[float, float]:
 
 def at(place: MiredTint) -> Float64s:
     u, v = temperature_to_uv(*place)
-    return np.array([3 * u, 2 * v, 4 - u - 10 * v]) / (2 * v)
+    return np.asarray(np.array([3 * u, 2 * v, 4 - u - 10 * v]) / (2 * v))
 
 
 def to_xyz(u: float, v: float) -> Float64s:

@@ -156,7 +156,7 @@ def balance(
         check_folder(out)
     tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
     with ExitStack() as stack:
-        known = _open_catalog(catalog, stack)
+        known = open_catalog(catalog, stack)
         run = _Run(asked, outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
         if dry_run:
             run.show_plan()
@@ -227,7 +227,8 @@ def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, s
         raise typer.Exit(1)
 
 
-def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
+def open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
+    """The catalogue that was named, or the user's own if there is one."""
     from c5.photos.catalog import Catalog, default_path
 
     if catalog is not None and not catalog.is_file():

@@ -77,9 +77,11 @@ def _read_look(where: str, entry: dict[str, Any]) -> Rule:
 
 def _load(values: dict[str, Any]) -> dict[str, Any]:
     """The values of a look, with the one that was learned in the place of the wish for it."""
+    if "learned" not in values:
+        return values
     from c5.photos.learning import load_look
 
-    return values | {"learned": load_look() if values["learned"] else None} if "learned" in values else values
+    return values | {"learned": load_look() if values["learned"] else None}
 
 
 def find_config() -> Path | None:

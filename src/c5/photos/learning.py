@@ -10,20 +10,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from c5.color import Float64s
-from c5.colorimetry.adaptation import DAYLIGHT, MiredTint
-from c5.errors import ParameterError, ReadError, WriteError
+from c5.color import Float64s, reproduction_error
+from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, locate_light
+from c5.errors import C5Error, ParameterError, ReadError, WriteError
 from c5.io.files import config_folder, read_regular, write_file
+from c5.photos.balancing import Balance, Settings, balance
+from c5.photos.files import Failure, read_bytes
+from c5.photos.outputs import BUILT_IN
+from c5.photos.photo import Photo
+from c5.photos.sidecars.marks import Form, holds_own
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
 """Within a shoot everything may be off alike: what is learned from one alone may be its own."""
+
+CONTRADICTION_DEG = 2.0
+"""Sidecars of one photograph that are further apart contradict each other."""
 
 PRIOR_EDITS = 3.0
 """The prior, that nothing is shifted, counts like so many edits."""
@@ -63,6 +71,14 @@ class LearnedLook:
     points: tuple[tuple[float, float, float, float], ...] = ()
     """Mired and tint of the neutral and of the preferred light of edits, for plots."""
 
+    @property
+    def summary(self) -> str:
+        """What it was learned from, and how good it is."""
+        return (
+            f"{self.edits} balances of {self.shoots} shoots; those of other shoots are missed by {self.error:.1f} "
+            f"mireds, by {self.error_without:.1f} without it"
+        )
+
     def prefer(self, light: MiredTint) -> MiredTint:
         """The light to take out of a photograph in this light."""
         warmth = (min(max(light.mired, self.range[0]), self.range[1]) - DAYLIGHT.mired) / 100
@@ -70,11 +86,63 @@ class LearnedLook:
         return MiredTint(light.mired + shift[0], light.tint + shift[1])
 
 
+def read_edits(paths: Sequence[Path], settings: Settings) -> Iterator[Edit | Failure]:
+    """The photographs whose sidecars hold a balance that a person set, and what is wrong with others.
+
+    A balance that c5 wrote is none, unless the person has changed it since. If two sidecars of a photograph contradict
+    each other, neither counts.
+    """
+    sidecars = {path: found for path in paths if (found := _find_sidecars(path))}
+    for result in balance(paths, settings, wanted=sidecars):
+        if isinstance(result, Failure):
+            yield result
+            continue
+        lights: dict[Path, Float64s] = {}
+        for place, form in sidecars[result.path]:
+            try:
+                light = _read_balance(form, read_bytes(place), result.photo)
+            except C5Error as error:
+                yield Failure.of(place, error)
+                continue
+            lights |= {} if light is None else {place: light}
+        if lights:
+            yield _compare(result, lights)
+
+
+def _find_sidecars(path: Path) -> list[tuple[Path, Form]]:
+    forms = ((output.name(path), output.form) for output in BUILT_IN.values())
+    places = [(path.with_name(name), form()) for name, form in forms if form is not None]
+    return [(place, form) for place, form in places if place.is_file()]
+
+
+def _read_balance(form: Form, sidecar: bytes, photo: Photo) -> Float64s | None:
+    """What a person had taken out of a photograph; None where it was nobody's choice."""
+    if holds_own(form, sidecar) or not form.is_custom(sidecar, photo.as_shot):
+        return None
+    return form.read_illuminant(sidecar, photo)
+
+
+def _compare(result: Balance, lights: dict[Path, Float64s]) -> Edit | Failure:
+    (first, light), *others = lights.items()
+    for place, other in others:
+        apart = float(reproduction_error(light, other))
+        if apart > CONTRADICTION_DEG:
+            both = f"{first.name} and {place.name} are {apart:.1f}° apart"
+            return Failure(result.path, f"{result.path}: its sidecars contradict each other: {both}; neither counts")
+    photo = result.photo
+    day = "" if photo.time is None else f"{photo.time:%Y-%m-%d}"
+    try:
+        places = [locate_light(each, photo.need_matrices()) for each in (result.illuminant, light)]
+    except C5Error as error:
+        return Failure.of(result.path, error)
+    return Edit(f"{result.path.parent} {day}", *places)
+
+
 def learn_look(edits: Sequence[Edit]) -> LearnedLook:
     """The look of a person; a `ParameterError` if there are too few edits, or if it is not better than none."""
     if len(edits) < FEWEST_EDITS:
         raise ParameterError(
-            f"{len(edits)} balances that were set by hand: {FEWEST_EDITS} are needed to learn a look from them"
+            f"balances that were set by hand: {len(edits)} found, {FEWEST_EDITS} are needed to learn a look from them"
         )
     shoots = np.unique([edit.shoot for edit in edits], return_inverse=True)[1]
     count = int(shoots.max()) + 1
