@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_what_c5_wrote_is_no_edit_until_a_person_changes_it(library: tuple[Path,
     for path in [*folder.rglob("*.xmp"), *folder.rglob("*.pp3")]:
         path.unlink()
     for result in results[:3]:
-        made = merge(adobe, lambda base, result=result: adobe.encode(result, base), None)
+        made = merge(adobe, partial(adobe.encode, result), None)
         adobe.path_beside(result.path).write_bytes(made)
     ran = CliRunner().invoke(app, ["learn", str(folder)])
     assert ran.exit_code == 1

@@ -26,10 +26,11 @@ from c5.cli.learn import learn
 from c5.cli.methods import methods
 from c5.cli.report import report
 from c5.cli.train import train
+from c5.cli.watch import watch
 from c5.errors import C5Error
 
 PANELS: dict[str, dict[str, Any]] = {
-    "Photographers": {"balance": balance, "learn": learn, "catalog": catalog.app, "demo": demo},
+    "Photographers": {"balance": balance, "catalog": catalog.app, "watch": watch, "learn": learn, "demo": demo},
     "Engineers": {
         "estimate": estimate,
         "calibrate": calibrate,
