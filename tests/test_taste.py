@@ -17,8 +17,8 @@ from shots import LIGHTS, Shot, take
 from typer.testing import CliRunner
 
 from c5.cli.app import app
-from c5.color import Float64s, as_illuminant
-from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, locate_light, locate_xy
+from c5.color import XYZ_TO_SRGB, Float64s, as_illuminant, gains
+from c5.colorimetry.adaptation import CAT16, DAYLIGHT, MiredTint, adapt_to_srgb, locate_light, locate_xy
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.colorimetry.temperature import temperature_to_uv
@@ -29,7 +29,6 @@ from c5.photos.taste import Look, Rule, Taste
 places = st.builds(MiredTint, st.floats(15, 590), st.floats(-60, 60))
 strengths = st.floats(0, 1)
 
-CAT16 = np.array([[0.401288, 0.650173, -0.051461], [-0.250268, 1.204414, 0.045854], [-0.002079, 0.048952, 0.953127]])
 D65 = np.array([0.95047, 1, 1.08883])
 
 
@@ -95,12 +94,26 @@ def test_other_ways_make_what_is_left_of_a_candle_redder_or_greener() -> None:
     light = xyz(black_body(2000))
     light = light / light[1]
     day, own_hue = at(DAYLIGHT), card(light, at(DAYLIGHT))[1]
-    gains = 0.75 * (CAT16 @ day) / (CAT16 @ light) + 0.25  # CAM16's D, with daylight for its white
-    by_gains = card(light, np.linalg.solve(CAT16, (CAT16 @ day) / gains))
+    degree = 0.75 * (CAT16 @ day) / (CAT16 @ light) + 0.25  # CAM16's D, with daylight for its white
+    by_gains = card(light, np.linalg.solve(CAT16, (CAT16 @ day) / degree))
     ends = [(4 * x / (x + 15 * y + 3 * z), 9 * y / (x + 15 * y + 3 * z)) for x, y, z in (day, light)]
     by_line = card(light, to_xyz(*(0.25 * np.array(ends[0]) + 0.75 * np.array(ends[1]))))
     assert by_gains[1] < own_hue - 10
     assert by_line[1] > own_hue + 20
+
+
+@pytest.mark.parametrize("light", ["candle", "lamp", "late sun", "shade"])
+def test_a_picture_shows_of_the_light_what_an_eye_would_see(light: str) -> None:
+    """The card in the light's own colors, by a camera whose matrices are fitted, and by its XYZ."""
+    matrices, illuminant = camera_and_light(7, LIGHTS[light]())
+    white = Look(strength=0.5).apply(illuminant, matrices)
+    place = locate_light(white, matrices)
+    matrix = adapt_to_srgb(matrices.matrix(1e6 / place.mired), white)
+    np.testing.assert_allclose(matrix @ np.ones(3), 1, atol=1e-9)
+    shown = matrix @ (illuminant * gains(white))
+    true = np.linalg.solve(CAT16, (CAT16 @ xyz(LIGHTS[light]())) / (CAT16 @ at(place)) * (CAT16 @ D65))
+    expected = XYZ_TO_SRGB @ true
+    np.testing.assert_allclose(shown / shown[1], expected / expected[1], atol=0.03)
 
 
 @given(light=places, other=places, strength=strengths)

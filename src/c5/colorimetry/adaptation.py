@@ -17,10 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Float64s, as_illuminant
+from c5.color import XYZ_TO_SRGB, Float64s, as_illuminant, camera_to_srgb, gains
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import neutral_to_xy, temperature_to_uv, xy_to_temperature
 from c5.errors import ParameterError
+
+CAT16 = np.array([[0.401288, 0.650173, -0.051461], [-0.250268, 1.204414, 0.045854], [-0.002079, 0.048952, 0.953127]])
+"""From XYZ to the responses in which adaptation is a gain (Li et al., "Comprehensive color solutions", 2017)."""
 
 
 class MiredTint(NamedTuple):
@@ -59,3 +62,16 @@ def move_light(illuminant: ArrayLike, matrices: CameraMatrices, move: Callable[[
     if not neutral.min() > 0:
         raise ParameterError("the camera sees no light of such a color; move it less")
     return as_illuminant(neutral)
+
+
+def adapt_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
+    """(3, 3) from white-balanced camera RGB to linear sRGB by CAT16, as an eye adapts from the illuminant to D65.
+
+    `color_matrix` takes XYZ to camera RGB. Lights that no eye sees are scaled in sRGB, as in `c5.color.camera_to_srgb`.
+    """
+    balanced_to_xyz = np.linalg.inv(np.asarray(color_matrix, dtype=np.float64)) / gains(illuminant)
+    white = CAT16 @ balanced_to_xyz.sum(axis=1)
+    if not white.min() > 0:
+        return camera_to_srgb(color_matrix, illuminant)
+    screen = CAT16 @ np.linalg.solve(XYZ_TO_SRGB, np.ones(3))
+    return np.asarray(XYZ_TO_SRGB @ np.linalg.solve(CAT16, (screen / white)[:, None] * (CAT16 @ balanced_to_xyz)))
