@@ -298,6 +298,8 @@ def balance_with_defaults(shot: Shot, *options: str) -> str:
         ("[[look]]\nkeep-warmth = 1\n", "look 1: keep-warmth must be true or false, not 1"),
         ("[[look]]\ncamera = 5\n", "look 1: camera must be text, not 5"),
         ("[[look]]\nfolder = 'golden'\n", "look 1: folder must begin with / or ~, not be 'golden'"),
+        ("[[look]]\nfolder = '~nobody-at-all/x'\n", "look 1: folder must begin with / or ~"),
+        ('[[look]]\nfolder = "/a\\u0000b"\n', "look 1: folder must begin with / or ~"),
         ("[[look]]\nlearned = true\n", "no look is learned yet; run c5 learn DIR"),
         ("[look]\nstrength = 0.8\n", "look must be tables: [[look]]"),
         ("look = 3\n", "look must be tables: [[look]]"),

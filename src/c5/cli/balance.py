@@ -153,10 +153,10 @@ def balance(
         known = open_catalog(catalog, stack)
         run = Run(outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
         run.plan(asked)
+        settings = make_settings(ctx, known)
         if dry_run:
             run.show_plan()
             return
-        settings = make_settings(ctx, known)
         try:
             run.work(settings)
             run.finish()

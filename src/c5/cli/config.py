@@ -67,10 +67,11 @@ def _read_look(where: str, entry: dict[str, Any]) -> Rule:
             raise ParameterError(f"{where}: {key} must be {wanted}, not {value!r}")
     values = {key.replace("-", "_"): value for key, value in entry.items()}
     camera, folder = values.pop("camera", None), values.pop("folder", None)
-    if folder is not None and not os.path.isabs(os.path.expanduser(folder)):
+    place = None if folder is None else Path(os.path.expanduser(folder))
+    if place is not None and (not place.is_absolute() or "\0" in folder):
         raise ParameterError(f"{where}: folder must begin with / or ~, not be {folder!r}")
     try:
-        return Rule(_load(values), camera, None if folder is None else Path(folder).expanduser())
+        return Rule(_load(values), camera, place)
     except ParameterError as error:
         raise ParameterError(f"{where}: {error}") from None
 

@@ -69,7 +69,7 @@ def learn(
 
 def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
     """The edits below folders; what is wrong with others is said."""
-    from c5.photos.files import Failure, list_photographs
+    from c5.photos.files import Developed, Failure, list_photographs
     from c5.photos.learning import read_edits
 
     asked = list_photographs(folders)
@@ -78,10 +78,10 @@ def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
     edits = []
     with progress_bar() as progress:
         for found in progress.track(read_edits(asked.paths, settings), description="comparing"):
-            if isinstance(found, Failure):
-                complain(found.message)
-            else:
+            if not isinstance(found, Failure):
                 edits.append(found)
+            elif not isinstance(found, Developed):
+                complain(found.message)
     return edits
 
 

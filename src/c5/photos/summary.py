@@ -32,8 +32,9 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
-    light = balance.illuminant if balance.light is None else balance.light
-    found = photo.temperature(light)
+    light, found = balance.illuminant, temperature
+    if balance.light is not None:
+        light, found = balance.light, photo.temperature(balance.light)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
