@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -357,3 +358,13 @@ def test_the_paper_s_recipe_is_the_paper_s() -> None:
     assert paper.networks[0].kind is RollKind.SEPARATE
     assert paper.n_images == 9
     assert paper.shift_bins == 0
+
+
+def test_networks_are_exported_on_several_threads_at_once(tmp_path: Path) -> None:
+    network = a_network(SMALL)
+
+    def export(number: int) -> str:
+        return export_model(network, tmp_path / f"{number}.c5", name="m", training={}).identity
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(export, range(8)))) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -109,9 +110,13 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
         raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""The exporter keeps its state for the whole process, and so do warnings; folds are trained on threads."""
+
+
 def _to_onnx(module: nn.Module, inputs: Sequence[Tensor], names: list[str], outputs: list[str]) -> bytes:
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module.eval(),
