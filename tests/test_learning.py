@@ -166,7 +166,7 @@ def test_a_look_is_kept_and_forgotten_and_nothing_else_is_removed(tmp_path: Path
 def test_a_damaged_look_is_one_line(change: dict[str, object] | None) -> None:
     path = save_look(learn_look(edit_like(Look(warmer=20), 0)))
     path.write_text("[" * 100_000 if change is None else json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(ReadError, match=r"look\.json: is no learned look; run c5 learn DIR again"):
+    with pytest.raises(ReadError, match=r"look\.json: is no learned look; remove it"):
         load_look()
 
 

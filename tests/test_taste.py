@@ -300,7 +300,7 @@ def balance_with_defaults(shot: Shot, *options: str) -> str:
         ("[[look]]\nfolder = 'golden'\n", "look 1: folder must begin with / or ~, not be 'golden'"),
         ("[[look]]\nfolder = '~nobody-at-all/x'\n", "look 1: folder must begin with / or ~"),
         ('[[look]]\nfolder = "/a\\u0000b"\n', "look 1: folder must begin with / or ~"),
-        ("[[look]]\nlearned = true\n", "no look is learned yet; run c5 learn DIR"),
+        ("[[look]]\nlearned = true\n", "no look is learned yet; learn one from your edits"),
         ("[look]\nstrength = 0.8\n", "look must be tables: [[look]]"),
         ("look = 3\n", "look must be tables: [[look]]"),
     ],

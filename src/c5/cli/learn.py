@@ -10,7 +10,7 @@ import typer
 
 from c5.cli.balance import open_catalog
 from c5.cli.console import complain, console, progress_bar
-from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, White
+from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, Overwrite, White, check_free
 from c5.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def learn(
     show: Annotated[bool, typer.Option("--show", help="Say what was learned, and draw it.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture that --show draws.")] = Path("look.png"),
+    overwrite: Overwrite = False,
     catalog: CatalogFile = None,
     camera: CameraName = None,
     model: ModelName = None,
@@ -54,6 +55,8 @@ def learn(
         return
     if not folders and not show:
         raise ParameterError("give folders of photographs that you have balanced, or --show or --forget")
+    if show:
+        check_free(out, overwrite)
     if folders:
         with ExitStack() as stack:
             reading = Reading(black, white, assume_srgb)

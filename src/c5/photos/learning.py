@@ -197,7 +197,7 @@ def load_look(path: Path | None = None) -> LearnedLook:
     """The learned look."""
     path = path or look_path()
     if not path.exists():
-        raise ReadError(f"{path}: no look is learned yet; run c5 learn DIR")
+        raise ReadError(f"{path}: no look is learned yet; learn one from your edits")
     try:
         content = json.loads(read_regular(path)[:MOST_BYTES])
         if content.pop("format") != FORMAT:
@@ -212,7 +212,7 @@ def load_look(path: Path | None = None) -> LearnedLook:
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ReadError(f"{path}: is no learned look; run c5 learn DIR again, or remove it") from None
+        raise ReadError(f"{path}: is no learned look; remove it, and learn one from your edits") from None
     return look
 
 
