@@ -77,7 +77,7 @@ def test_out_and_overwrite_are_alike_everywhere() -> None:
     for name, command in writing.items():
         options = {option.opts[0]: option for option in command.params}
         assert options["--out"].opts == ["--out", "-o"], name
-        assert ("--overwrite" in options) == (name != "evaluate"), name  # which goes on where it was
+        assert ("--overwrite" in options) == (name not in ("evaluate", "watch")), name  # which go on where they were
 
 
 def test_completion_offers_commands_and_options() -> None:

@@ -180,7 +180,7 @@ def adobe_neutral(kelvin: ArrayLike, tint: ArrayLike, matrices: CameraMatrices) 
     As in the DNG SDK, no channel is below a thousandth of the largest.
     """
     kelvin, tint = np.asarray(kelvin, dtype=np.float64), np.asarray(tint, dtype=np.float64)
-    u, v = np.moveaxis(_temperature_to_uv(1e6 / kelvin, tint), -1, 0)
+    u, v = np.moveaxis(temperature_to_uv(1e6 / kelvin, tint), -1, 0)
     white = np.stack([3 * u, 2 * v, 4 - u - 10 * v], axis=-1)
     neutral = (matrices.matrix(kelvin) @ white[..., None])[..., 0]
     return np.asarray(np.clip(neutral / neutral.max(axis=-1, keepdims=True), 0.001, 1))
@@ -276,7 +276,7 @@ def _rawtherapee_lights() -> Float64s:
     return np.asarray(np.concatenate([warm, cold / cold[:, 1:2]]) @ _RT_XYZ_TO_SRGB.T)
 
 
-def _temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float64s:
+def temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float64s:
     """(..., 2) CIE 1960 chromaticities of temperatures and tints."""
     u, v, along_u, along_v = (np.interp(mireds, _MIREDS, column) for column in (*_CURVE.T, *_ALONG.T))
     steps = tint / (TINT_SCALE * np.hypot(along_u, along_v))

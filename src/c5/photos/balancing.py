@@ -28,6 +28,7 @@ from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
+from c5.photos.taste import Taste
 from c5.rolls import MOST_VIVID
 
 UNCERTAIN_DEG = 2.5
@@ -52,6 +53,8 @@ class Settings:
     smooth: bool = False
     """Whether the flicker of bursts and time-lapses is taken out."""
     fallback: Fallback = Fallback.NONE
+    taste: Taste = field(default_factory=Taste)
+    """The looks that are given to photographs, once their light is known."""
     reading: Reading = Reading()
     thumbnails: bool = False
     """Whether photographs come with thumbnails, for a contact sheet."""
@@ -80,6 +83,10 @@ class Balance:
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
     """(2, 2) of u and v, as large as the 90 % bound of the model's estimate, whatever is used."""
+    light: Float64s | None = None
+    """(3,) what the light is, where a look has something else taken out."""
+    look: str = ""
+    """What a look has done, or why it has done nothing; empty where none was asked for."""
 
     @property
     def path(self) -> Path:
@@ -132,7 +139,10 @@ def balance(
         results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
         for result in smooth_in_turn(results, rolls.moments, settings.fallback) if settings.smooth else results:
             if result.path in asked:
-                yield result if isinstance(result, Failure) else apply_fallback(result, settings.fallback)
+                if isinstance(result, Failure):
+                    yield result
+                else:
+                    yield settings.taste.apply(apply_fallback(result, settings.fallback))
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.classical import gray_world
-from c5.color import Bools, Float64s, camera_to_srgb
+from c5.color import Bools, Float64s
+from c5.colorimetry.adaptation import adapt_to_srgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import TemperatureBounds, TemperatureTint, bound_temperature, dng_temperature
 from c5.errors import C5Error, ParameterError
@@ -125,7 +126,7 @@ class Photo:
         temperature = self.temperature(illuminant)
         if temperature is None or self.matrices is None:
             return None
-        return camera_to_srgb(self.matrices.matrix(temperature.kelvin), illuminant)
+        return adapt_to_srgb(self.matrices.matrix(temperature.kelvin), illuminant)
 
 
 def read_photo(

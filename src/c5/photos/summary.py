@@ -22,7 +22,7 @@ from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
 if TYPE_CHECKING:
     from c5.photos.outputs import Output
 
-COLORS = ("illuminant", "gains", "camera_gains")
+COLORS = ("illuminant", "gains", "light", "camera_gains")
 """The keys of `describe` that hold three numbers."""
 
 
@@ -33,7 +33,10 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
-    bounds = photo.temperature_bounds(balance.illuminant, balance.covariance)
+    light, found = balance.illuminant, temperature
+    if balance.light is not None:
+        light, found = balance.light, photo.temperature(balance.light)
+    bounds = photo.temperature_bounds(light, balance.covariance)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -43,9 +46,13 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "gains": _rounded(gains(balance.illuminant)),
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
+        "light": _rounded(light),
+        "light_kelvin": None if found is None else round(found.kelvin),
+        "light_tint": None if found is None else round(found.tint),
         "kelvin_low": None if bounds is None else round(bounds.lowest),
         "kelvin_high": None if bounds is None else round(bounds.highest),
         "tint_bound": None if bounds is None else round(bounds.tint, 1),
+        "look": balance.look or None,
         "uncertainty_deg": _rounded(balance.uncertainty),
         "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),
         "uncertain": balance.uncertain,
@@ -68,6 +75,8 @@ def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:
     temperature = balance.photo.temperature(balance.illuminant)
     kelvin = "" if temperature is None else show_kelvin(temperature.kelvin)
     notes = [] if kelvin.isdecimal() or not kelvin else [f"temperature {kelvin} K: the scale ends there"]
+    if balance.look and balance.light is None:
+        notes.append(f"look {balance.look}")
     for output in outputs:
         with suppress(C5Error):  # as the output itself will say
             notes.append(output.note(balance))
