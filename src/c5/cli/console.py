@@ -33,6 +33,7 @@ FLAGS = {
     "Model.calibrate": "c5 calibrate",
     "prepare it for the recipe": "prepare it again with c5 data prepare --for",
     "more problems)": "more problems: see c5 data check)",
+    "let an evaluation write one": "make it with c5 evaluate --estimates FILE",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""
 
