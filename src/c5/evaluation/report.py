@@ -18,6 +18,8 @@ from c5.errors import DataError
 from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
 from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
+from c5.regular import read_text
+from c5.words import plural
 
 COLUMNS = {"Mean": "mean", "Med.": "median", "B. 25%": "best_25", "W. 25%": "worst_25", "Tri.": "trimean"}
 """The paper's headings, in its order, and the statistics under them."""
@@ -83,7 +85,7 @@ def make_tables(results: Results) -> list[Table]:
             lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
         how = ", geometric mean over cameras" if (results.protocol, dataset) in GEOMETRIC else ""
         learnt = f", learning methods trained on {trained_on}" if trained_on else ""
-        tables.append(Table(f"{dataset}, {count} images{how}{learnt}", list(COLUMNS), lines))
+        tables.append(Table(f"{dataset}, {plural(count, 'image')}{how}{learnt}", list(COLUMNS), lines))
     return tables
 
 
@@ -246,8 +248,15 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
         if path.suffix == ".json":
             parts.append((path.stem, 1, format_results(Results.load(path), style)))
         elif style is Format.MARKDOWN:
-            parts.append((path.stem, 0, path.read_text(encoding="utf-8")))
+            parts.append((path.stem, 0, _read_words(path)))
     return "\n\n".join(text.strip() for *_, text in sorted(parts)) + "\n"
+
+
+def _read_words(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as text in UTF-8 ({error}); write it again") from None
 
 
 def format_results(results: Results, style: Format) -> str:

@@ -33,8 +33,9 @@ from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
-from c5.io.files import read_regular, write_file
+from c5.io.files import write_file
 from c5.metrics import RepeatedStatistics, Statistics, bound_factors, summarize_repeats, worst_found
+from c5.regular import read_regular
 from c5.rolls import MOST_VIVID
 
 FORMAT, VERSION = "c5-results", 1
@@ -296,7 +297,7 @@ SHAPE: dict[Any, Any] = {
             "apart": str,
             "draws": int,
             "settings": {str: object},
-            "made": [{str: object}],
+            "made": [{"command": str, str: object}],
             "statistics": {str: {"mean": _NUMBERS, "deviation": _NUMBERS}},
             "worst_found": {str: _NUMBERS},
             "bound_factors": {str: _NUMBERS},

@@ -20,10 +20,11 @@ from c5.datasets.facts import match_name
 from c5.errors import DataError, ParameterError, ReadError
 from c5.evaluation.lights import LIGHTS, kinds, warmth
 from c5.image import LinearImage, shrink
-from c5.io.files import read_regular, write_file
+from c5.io.files import write_file
 from c5.metrics import bound_errors
 from c5.parallel import in_parallel
 from c5.photos.picture import Frame, develop, encode_picture, make_sheet
+from c5.regular import read_regular
 
 PIXELS = 64 * 64
 """Images are looked at in this size."""

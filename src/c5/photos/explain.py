@@ -18,6 +18,7 @@ from c5.image import LinearImage
 from c5.model import Model
 from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, render
 from c5.photos.rolls import Roll
+from c5.words import plural
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -90,7 +91,7 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll, matrices: Cam
             sheet.paste(picture, (x, y + LABEL))
             x += picture.width + SPACE
     if thumbnails:
-        note = f"{roll.size} images" + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
+        note = plural(roll.size, "image") + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
         draw.text((MARGIN, roll_top), "The roll", INK, ImageFont.load_default(16))
         draw.text((MARGIN + 84, roll_top + 3), note, FAINT, ImageFont.load_default(13))
         for index, thumbnail in enumerate(thumbnails):
