@@ -29,6 +29,7 @@ def worst(
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples
     from c5.evaluation.worst import read_estimates, write_page
+    from c5.regular import read_regular
 
     check_free(out / "worst.md", overwrite)
     tested = read_estimates(estimates, read_samples(data), method, m)
@@ -36,5 +37,5 @@ def worst(
     page = write_page(
         tested, out, count=count, matrices=known, track=lambda items: show_progress(list(items), "looking at images")
     )
-    print(page.read_text())
+    print(read_regular(page).decode())
     console.print(page)

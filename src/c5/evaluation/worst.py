@@ -75,7 +75,7 @@ def read_estimates(
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except (KeyError, ValueError, TypeError, csv.Error) as error:
-        raise ReadError(f"{path}: no file of estimates ({error}); make it with c5 evaluate --estimates") from error
+        raise ReadError(f"{path}: no file of estimates ({error}); let an evaluation write one") from error
     if len(rows) != 1:
         held = "; ".join(sorted(rows)) or "none of those"
         raise ParameterError(f"{path}: choose one method and one m; it holds {held}")
