@@ -277,7 +277,7 @@ class Run:
         self.custom: list[str] = []
         """Sidecars whose balance was set by hand, and stays."""
         self.written: set[Path] = set()
-        self.unchanged = 0
+        self.unchanged = self.developed = 0
 
     def plan(self, asked: Photographs) -> None:
         """Find out what is to be written for photographs."""
@@ -288,7 +288,6 @@ class Run:
 
         self.asked = asked
         paths = asked.paths
-        self.passed = asked.exports
         self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_catalogued)
         self.fail(*(failure.message for failure in (*asked.unreadable, *refused)))
         pages = range(1, -(-len(paths) // PAGE) + 1)
@@ -387,7 +386,7 @@ class Run:
 
         if isinstance(result, Failure):
             if isinstance(result, Developed) and result.path not in self.asked.named:
-                self.passed += 1
+                self.developed += 1
             else:
                 self.fail(result.message)
             return
@@ -450,7 +449,7 @@ class Run:
         errors.print("; ".join([text, *hints] if with_hints else [text]))
 
     def _passed_over(self) -> dict[str, int]:
-        return {"set by hand": len(self.custom), "pictures passed over": self.passed}
+        return {"set by hand": len(self.custom), "pictures passed over": self.asked.exports + self.developed}
 
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
