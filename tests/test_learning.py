@@ -212,7 +212,7 @@ def test_a_warm_lover_is_recovered_from_sidecars_of_three_programs(
     assert look.error < 0.7 * look.error_without
     place = MiredTint(190, 5)
     assert math.dist(look.prefer(place), likes.prefer(place)) < 6
-    assert "daylight, 5500 K: +2" in ran.stdout
+    assert "daylight, 5500 K: 2" in ran.stdout
     assert (tmp_path / "look.png").stat().st_size > 1000
     # It is used where it is asked for, and not else.
     rows = [
