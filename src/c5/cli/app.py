@@ -27,6 +27,7 @@ from c5.cli.methods import methods
 from c5.cli.report import report
 from c5.cli.train import train
 from c5.cli.watch import watch
+from c5.cli.worst import worst
 from c5.errors import C5Error
 
 PANELS: dict[str, dict[str, Any]] = {
@@ -39,7 +40,13 @@ PANELS: dict[str, dict[str, Any]] = {
         "data": data.app,
         "convert": convert,
     },
-    "Researchers": {"evaluate": evaluate, "report": report, "augment": augment, "methods": methods},
+    "Researchers": {
+        "evaluate": evaluate,
+        "report": report,
+        "worst": worst,
+        "augment": augment,
+        "methods": methods,
+    },
 }
 """The subcommands in the order of the help, by who needs them most."""
 

@@ -21,6 +21,7 @@ from c5.cli.options import LOOKS, AssumeSrgb, Black, CameraName, CatalogFile, Mo
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
+from c5.words import plural
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance, Settings
@@ -117,7 +118,9 @@ def balance(
     undo: Annotated[
         bool, typer.Option("--undo", help="Take back what c5 wrote for these files, and nothing else.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Do all but the writing, and show what would be written.")
+    ] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
@@ -151,18 +154,16 @@ def balance(
     tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
     with ExitStack() as stack:
         known = open_catalog(catalog, stack)
-        run = Run(outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
+        how = {"overwrite": overwrite, "replace_custom": replace_custom, "dry_run": dry_run}
+        run = Run(outputs, tables, out, known, sheet=sheet, **how)
         run.plan(asked)
         settings = make_settings(ctx, known)
-        if dry_run:
-            run.show_plan()
-            return
         try:
             run.work(settings)
             run.finish()
         except KeyboardInterrupt:
-            how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
-            complain(f"stopped; what is written stays, and {how}")
+            again = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
+            complain(f"stopped; what is written stays, and {again}")
             raise typer.Exit(130) from None
         finally:
             for failure in run.failures:
@@ -262,6 +263,7 @@ class Run:
         sheet: bool,
         overwrite: bool,
         replace_custom: bool,
+        dry_run: bool = False,
     ) -> None:
         self.outputs = outputs
         self.out = out
@@ -269,6 +271,7 @@ class Run:
         self.has_sheets = sheet
         self.overwrite = overwrite or replace_custom
         self.replace_custom = replace_custom
+        self.dry_run = dry_run
         self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
         self.failures: dict[str, None] = {}
         self.rolls: set[Roll] = set()
@@ -325,36 +328,6 @@ class Run:
             for result, made in progress.track(written, len(self.due), description="balancing"):
                 self.take(result, made, settings.selection.value)
 
-    def show_plan(self) -> None:
-        """Print what would be written, and what would be refused."""
-        from c5.photos.writing import refuse_foreign
-
-        outputs: list[tuple[Output | None, Path]] = [
-            (self.outputs[kind], place) for (_, kind), place in self.places.items()
-        ]
-        outputs += [(None, place) for place in self.sheets if place not in self.closed]
-        count = 0
-        for output, place in outputs:
-            if place in self.there:
-                continue
-            try:
-                refuse_foreign(output, place)
-            except C5Error as error:
-                self.fail(str(error))
-                continue
-            count += 1
-            how = "add to" if output is not None and output.keeps and os.path.exists(place) else "write"
-            console.print(f"would {how} {printable(place)}")
-        for table in self.tables.values():
-            if table is not None and table not in (self.there | self.closed):
-                count += 1
-                console.print(f"would write {printable(table)}")
-        for failure in self.failures:
-            complain(failure)
-        errors.print(f"{len(self.due)} photographs to read, {count} files to write, {len(self.there)} already there")
-        if self.failures:
-            raise typer.Exit(1)
-
     def write(self, result: Balance | Failure) -> list[Path | C5Error | None]:
         """Write the files of one photograph; where they are, or what is wrong with them. None is one that stays."""
         from c5.photos.files import Failure
@@ -366,7 +339,7 @@ class Run:
             place = self.places.get((result.path, name))
             if place is None or place in self.there or isinstance(result, Failure):
                 continue
-            how = {"overwrite": self.overwrite, "replace_custom": self.replace_custom}
+            how = {"overwrite": self.overwrite, "replace_custom": self.replace_custom, "dry_run": self.dry_run}
             try:
                 made = write_output(result, output, place, **how)
                 done.append(made)
@@ -402,7 +375,7 @@ class Run:
             elif item is None:
                 self.unchanged += 1
             else:
-                errors.print(printable(item))
+                self._show_written(item)
         row = describe(result, self.outputs.values())
         self.rows.append(row)
         if row["note"]:
@@ -436,10 +409,13 @@ class Run:
         if len(self.custom) > SHOWN:
             errors.print(f"left alone: {len(self.custom) - SHOWN} more")
         there = len(self.there - self.written) + self.unchanged
-        counts = {"written": len(self.written), "already there": there, "uncertain": uncertain}
-        counts |= {name: count for name, count in self._passed_over().items() if count}
-        counts["failed"] = len(self.failures)
-        text = ", ".join(f"{count} {what}" for what, count in counts.items())
+        made = "to write" if self.dry_run else "written"
+        counts = {made: len(self.written), "already there": there, "uncertain": uncertain}
+        counts |= {"set by hand": len(self.custom)} if self.custom else {}
+        parts = [f"{count} {what}" for what, count in counts.items()]
+        passed = self.asked.exports + self.developed
+        parts += [f"{plural(passed, 'picture')} passed over"] if passed else []
+        text = ", ".join([*parts, f"{len(self.failures)} failed"])
         hints = ["--overwrite replaces what is there"] if self.there - self.written else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
         if not self.outputs and not self.tables and not self.sheets and self.rows:
@@ -448,16 +424,13 @@ class Run:
             )
         errors.print("; ".join([text, *hints] if with_hints else [text]))
 
-    def _passed_over(self) -> dict[str, int]:
-        return {"set by hand": len(self.custom), "pictures passed over": self.asked.exports + self.developed}
-
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
         from c5.photos.summary import draw_sheet
 
         number, page = (len(self.rows) - 1) // PAGE, self.page
         self.page = []
-        title = f"{len(page)} photographs"
+        title = plural(len(page), "photograph")
         if len(self.sheets) > 1:
             title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
         place = self.sheets[number]
@@ -470,10 +443,18 @@ class Run:
         if place in self.there or place in self.closed:
             return
         try:
-            self.written.add(write_file(place, make()))
-            errors.print(printable(place))
+            made = write_file(place, make(), dry_run=self.dry_run)
         except C5Error as error:
             self.fail(str(error))
+            return
+        self.written.add(made)
+        self._show_written(made)
+
+    def _show_written(self, path: Path) -> None:
+        if self.dry_run:
+            console.print(f"would {'change' if os.path.exists(path) else 'write'} {printable(path)}")
+        else:
+            errors.print(printable(path))
 
 
 def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> bytes:
@@ -488,7 +469,7 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
     what = {
         Origin.NOWHERE: "no roll, from the file alone",
-        Origin.CATALOG: f"roll of {roll.size} {selection} photographs",
+        Origin.CATALOG: f"roll of {plural(roll.size, f'{selection} photograph')}",
         Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:

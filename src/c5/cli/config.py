@@ -86,9 +86,12 @@ def _load(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_config() -> Path | None:
-    """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there."""
+    """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there.
+
+    The null device stands for no file.
+    """
     if named := os.environ.get(VARIABLE):
-        return Path(named)
+        return None if named == os.devnull else Path(named)
     path = config_folder() / FILE
     return path if path.is_file() else None
 

@@ -81,6 +81,8 @@ class Balance:
     """What the illuminant comes from: model, smoothed, camera, gray-world."""
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
+    covariance: Float64s | None = None
+    """(2, 2) of u and v, as large as the 90 % bound of the model's estimate, whatever is used."""
     light: Float64s | None = None
     """(3,) what the light is, where a look has something else taken out."""
     look: str = ""
@@ -158,7 +160,8 @@ def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Bala
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
-    return Balance(replace(photo, histograms=None), found.illuminant, found.uncertainty, "model", roll)
+    known = replace(photo, histograms=None)
+    return Balance(known, found.illuminant, found.uncertainty, "model", roll, found.bound_covariance)
 
 
 class _Loader:

@@ -20,12 +20,13 @@ import numpy as np
 from c5.color import Float64s, reproduction_error
 from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, locate_light
 from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.io.files import config_folder, read_regular, write_file
+from c5.io.files import config_folder, write_file
 from c5.photos.balancing import Balance, Settings, balance
 from c5.photos.files import Failure, read_bytes
 from c5.photos.outputs import BUILT_IN
 from c5.photos.photo import Photo
 from c5.photos.sidecars.marks import Form, holds_own
+from c5.regular import read_regular
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
 """Within a shoot everything may be off alike: what is learned from one alone may be its own."""

@@ -14,6 +14,7 @@ from c5.color import Float64s, angular_error, gains
 from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
 from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
+from c5.metrics import bound_errors
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
 from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
@@ -35,6 +36,7 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     light, found = balance.illuminant, temperature
     if balance.light is not None:
         light, found = balance.light, photo.temperature(balance.light)
+    bounds = photo.temperature_bounds(light, balance.covariance)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -47,8 +49,12 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "light": _rounded(light),
         "light_kelvin": None if found is None else round(found.kelvin),
         "light_tint": None if found is None else round(found.tint),
+        "kelvin_low": None if bounds is None else round(bounds.lowest),
+        "kelvin_high": None if bounds is None else round(bounds.highest),
+        "tint_bound": None if bounds is None else round(bounds.tint, 1),
         "look": balance.look or None,
         "uncertainty_deg": _rounded(balance.uncertainty),
+        "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),
         "uncertain": balance.uncertain,
         "by": balance.source,
         "roll": balance.roll.size,
