@@ -280,7 +280,7 @@ class Run:
         self.custom: list[str] = []
         """Sidecars whose balance was set by hand, and stays."""
         self.written: set[Path] = set()
-        self.unchanged = 0
+        self.unchanged = self.developed = 0
 
     def plan(self, asked: Photographs) -> None:
         """Find out what is to be written for photographs."""
@@ -291,7 +291,6 @@ class Run:
 
         self.asked = asked
         paths = asked.paths
-        self.passed = asked.exports
         self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_catalogued)
         self.fail(*(failure.message for failure in (*asked.unreadable, *refused)))
         pages = range(1, -(-len(paths) // PAGE) + 1)
@@ -360,7 +359,7 @@ class Run:
 
         if isinstance(result, Failure):
             if isinstance(result, Developed) and result.path not in self.asked.named:
-                self.passed += 1
+                self.developed += 1
             else:
                 self.fail(result.message)
             return
@@ -414,7 +413,8 @@ class Run:
         counts = {made: len(self.written), "already there": there, "uncertain": uncertain}
         counts |= {"set by hand": len(self.custom)} if self.custom else {}
         parts = [f"{count} {what}" for what, count in counts.items()]
-        parts += [f"{plural(self.passed, 'picture')} passed over"] if self.passed else []
+        passed = self.asked.exports + self.developed
+        parts += [f"{plural(passed, 'picture')} passed over"] if passed else []
         text = ", ".join([*parts, f"{len(self.failures)} failed"])
         hints = ["--overwrite replaces what is there"] if self.there - self.written else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
