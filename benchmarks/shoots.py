@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from timing import show
 
-from c5.ccc import heat_covariance
 from c5.choices import Fallback
 from c5.color import Float64s, angular_error
 from c5.colorimetry.matrices import CameraMatrices, read_matrices
@@ -81,9 +80,8 @@ def estimate(model: Model, shots: list[Shot], rng: np.random.Generator) -> list[
     for shot in shots:
         assert shot.photo.histograms is not None
         found = model.estimate_histogram(shot.photo.histograms, profiles[str(shot.photo.camera)])
-        spread = heat_covariance(found, model.grid)
         photo = replace(shot.photo, histograms=None)
-        balances.append(Balance(photo, found.illuminant, found.uncertainty, "model", Roll(), spread))
+        balances.append(Balance(photo, found.illuminant, found.uncertainty, "model", Roll(), spread=found.covariance))
     return balances
 
 

@@ -905,7 +905,7 @@ def test_more_photographs_would_help(tmp_path: Path) -> None:
     assert "from the file alone; more would help" in run("balance", path)[2]
     assert run("catalog", "add", path, "--catalog", catalog, "--camera", "Holga")[0] == 0
     said = run("balance", path, "--catalog", catalog, "--camera", "Holga")[2]
-    assert "roll of 1 random photographs: a.npy; more would help" in said
+    assert "roll of 1 random photograph: a.npy; more would help" in said
     assert "no catalogue there; make one" in run("balance", path, "--catalog", tmp_path / "none.db")[2]
 
 

@@ -77,7 +77,7 @@ def test_out_and_overwrite_are_alike_everywhere() -> None:
     for name, command in writing.items():
         options = {option.opts[0]: option for option in command.params}
         assert options["--out"].opts == ["--out", "-o"], name
-        assert ("--overwrite" in options) == (name != "evaluate"), name  # which goes on where it was
+        assert ("--overwrite" in options) == (name not in ("evaluate", "watch")), name  # which go on where they were
 
 
 def test_completion_offers_commands_and_options() -> None:
@@ -138,12 +138,16 @@ def test_estimate_prints_a_table_and_json(demo: Path) -> None:
     table = c5("estimate", *files, "--roll", demo / "roll")
     assert table.returncode == 0, table.stderr
     assert all(file.name in table.stdout for file in files)
+    alone = c5("estimate", *files)
     lines = [json.loads(line) for line in c5("estimate", *files, "--json").stdout.splitlines()]
     assert [Path(line["file"]) for line in lines] == files
     for line in lines:
         assert np.linalg.norm(line["illuminant"]) == pytest.approx(1, abs=1e-4)
         assert line["gains"][1] == 1
-        assert line["uncertainty_deg"] > 0
+        assert 0 < line["uncertainty_deg"] < line["bound_deg"]
+        assert line["kelvin_low"] < line["kelvin"] < line["kelvin_high"]
+        assert line["tint_bound"] > 0
+    assert f"{lines[0]['kelvin']} ({lines[0]['kelvin_low']}-{lines[0]['kelvin_high']})" in alone.stdout
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -258,6 +258,16 @@ def test_wrong_levels_and_masks_are_named(tmp_path: Path, row: str, message: str
         read_samples(tmp_path)
 
 
+def test_images_of_a_manifest_lie_below_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    write_twelve_bits(folder)
+    (tmp_path / "a.tif").write_bytes((folder / "a.tif").read_bytes())
+    for path in (tmp_path / "a.tif", "../a.tif", "x/../../a.tif", folder / "a.tif"):
+        (folder / "manifest.csv").write_text(f"path,camera,r,g,b\n{path},D5,1,1,1\n")
+        with pytest.raises(DataError, match=r"row 2: .* leaves the folder of the manifest"):
+            read_samples(folder)
+
+
 def test_a_mask_of_another_size_is_named(tmp_path: Path) -> None:
     write_twelve_bits(tmp_path, "mask", row=",a-mask.png")
     (tmp_path / "a-mask.png").write_bytes(imagecodecs.png_encode(np.ones((5, 9), np.uint8)))

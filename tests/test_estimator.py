@@ -138,28 +138,35 @@ def test_threads_do_not_change_the_answer(roll: list[Photo]) -> None:
 def test_a_roll_helps_on_cameras_nobody_trained_on(model: Model) -> None:
     """Rendered cameras and scenes are foreign to the bundled model in every way; the roll must still help."""
     rng = np.random.default_rng(77)
-    alone, with_roll, gray = [], [], []
+    alone, with_roll, gray, inside = [], [], [], []
     for _ in range(8):
         photos = render_roll(VirtualCamera.random(rng), 10, rng, (96, 144))
         profile = model.calibrate(photo.image for photo in photos)
         for photo in photos:
             alone.append(float(angular_error(model.estimate(photo.image).illuminant, photo.illuminant)))
-            with_roll.append(float(angular_error(model.estimate(photo.image, profile).illuminant, photo.illuminant)))
+            found = model.estimate(photo.image, profile)
+            with_roll.append(float(angular_error(found.illuminant, photo.illuminant)))
+            inside.append(with_roll[-1] < (found.bound_deg or 0))
             gray.append(float(angular_error(gray_world(photo.image), photo.illuminant)))
     assert np.mean(with_roll) < np.mean(alone)
     assert np.mean(with_roll) < 0.9 * np.mean(gray)
+    assert np.mean(inside) > 0.65  # nothing is promised of scenes that are not real
 
 
 def test_real_images(model: Model, test_data: Path) -> None:
     """The bundled model has seen these images, so this checks the chain, not the method."""
     samples = read_samples(test_data / "data" / "ffcc_sample")
-    errors = []
+    errors, bounds = [], []
     for camera in sorted({sample.camera for sample in samples}):
         own = [sample for sample in samples if sample.camera == camera]
         profile = model.calibrate(sample.read() for sample in own)
-        errors += [float(angular_error(model.estimate(s.read(), profile).illuminant, s.illuminant)) for s in own]
+        for sample in own:
+            found = model.estimate(sample.read(), profile)
+            errors.append(float(angular_error(found.illuminant, sample.illuminant)))
+            bounds.append(found.bound_deg or 0)
     assert len(errors) == 100
     assert np.mean(errors) < 2.0
+    assert np.mean(np.array(errors) < np.array(bounds)) >= 0.85
 
 
 def test_pooled_profiles_are_the_profile_of_all_their_images(model: Model, roll: list[Photo]) -> None:

@@ -13,7 +13,7 @@ from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histogra
 from c5 import histogram as count
 from c5.color import Float32s, rgb_to_uv
 from c5.fingerprints import probe
-from c5.histograms import PROBE_SEEDS, Histograms, erode
+from c5.histograms import PROBE_SEEDS, ROWS_SEED, Histograms, erode
 
 BINS = [16, 32, 64, 128]
 
@@ -376,6 +376,19 @@ def test_keys_tell_grids_apart_and_are_the_same_on_every_machine() -> None:
     for geometry, seed in PROBE_SEEDS.items():  # no number is so near to a rounding edge that machines could differ
         grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid.published()
         assert margin(count(probe(seed), grid).stack) > 1e-4
+    assert margin(count(probe(ROWS_SEED, repeats=20), Grid(strips=3, pixels=4096)).stack) > 1e-3
+
+
+def test_a_change_of_which_rows_are_left_out_changes_the_key_of_such_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_rows, some_rows = Grid().key, Grid(pixels=24576).key
+    monkeypatch.setattr("c5.histograms._row_step", lambda counts, most: 3)
+    histograms._rows_key.cache_clear()
+    changed = histograms._rows_key()
+    monkeypatch.undo()
+    histograms._rows_key.cache_clear()
+    assert not some_rows.endswith(changed)
+    assert some_rows.endswith(histograms._rows_key())
+    assert Grid().key == all_rows
 
 
 @pytest.mark.parametrize("part", ["FLOOR", "gradients_of", "erode"])

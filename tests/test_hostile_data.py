@@ -18,12 +18,16 @@ import pytest
 from test_pack import make_samples, read_all
 
 from c5 import DataError, Grid, ReadError
+from c5.colorimetry.matrices import read_matrices
 from c5.datasets import ImageFile, read_samples, write_pack
 from c5.datasets.container import CHUNK, CRC, END, INDEX, RECORD, START, open_chunk
 from c5.datasets.features import HistogramFeature, VividnessFeature
+from c5.datasets.labels import read_numbers, read_word
+from c5.datasets.mat import read_mat
 from c5.datasets.pack import FORMAT
 from c5.datasets.prepared import load_feature, write_prepared
 from c5.datasets.torus import Torus, TorusFeature
+from c5.io.files import read_toml
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -209,3 +213,23 @@ def test_a_stopped_writing_of_somebody_else_is_begun_anew(pack: bytes, tmp_path:
         (tmp_path / "x.c5data.part").write_bytes(start + chunk(RECORD, head, b""))
         write_pack(make_samples(3), tmp_path / "x.c5data", overwrite=True)
         assert (tmp_path / "x.c5data").read_bytes() == pack
+
+
+def test_pipes_are_no_labels_tables_or_settings(tmp_path: Path) -> None:
+    """Nobody writes into them, so that reading would wait without end."""
+    pipe = tmp_path / "manifest.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="a pipe"):
+        read_samples(tmp_path, "manifest")
+    with pytest.raises(DataError, match="a pipe"):
+        read_matrices(pipe)
+    with pytest.raises(DataError, match="missing or not numbers"):
+        read_numbers(pipe, 3)
+    with pytest.raises(DataError, match="missing or empty"):
+        read_word(pipe, "write it")
+    with pytest.raises(DataError, match="a pipe"):
+        read_mat(pipe)
+    with pytest.raises(ReadError, match="a pipe"):
+        read_toml(pipe)
+    with pytest.raises(ReadError, match="a pipe"):
+        read_toml(Path(os.devnull))

@@ -64,17 +64,20 @@ def with_query(query: bytes) -> ModelFile:
 
 
 def loop(trips: int) -> bytes:
+    maps = [helper.make_tensor_value_info(name, TensorProto.FLOAT, MAPS["bias"]) for name in ("before", "after")]
     body = helper.make_graph(
-        [helper.make_node("Identity", ["condition"], ["again"])],
+        [helper.make_node("Identity", ["condition"], ["again"]), helper.make_node("Identity", ["before"], ["after"])],
         "body",
         [
             helper.make_tensor_value_info("number", TensorProto.INT64, []),
             helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
+            maps[0],
         ],
-        [helper.make_tensor_value_info("again", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("again", TensorProto.BOOL, []), maps[1]],
     )
     constants = [integers("trips", trips), numpy_helper.from_array(np.array(True), "yes")]
-    return make_query([helper.make_node("Loop", ["trips", "yes"], [], body=body)], constants)
+    constants.append(numbers("start", 0, MAPS["bias"]))
+    return make_query([helper.make_node("Loop", ["trips", "yes", "start"], ["bias"], body=body)], constants)
 
 
 def chain(*steps: tuple[str, list[str], dict[str, Any]]) -> list[NodeProto]:

@@ -13,7 +13,7 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"choices", "color", "parallel", "plugins"},
+    {"choices", "color", "parallel", "plugins", "regular", "words"},
     {"colorimetry"},
     {"image"},
     {"fingerprints", "classical", "metrics"},
@@ -75,3 +75,38 @@ assert not heavy, heavy
 def test_help_loads_no_numpy() -> None:
     code = "import sys, c5.cli.app; assert 'numpy' not in sys.modules, 'c5 --help must be quick'"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+OPENERS = {"open", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt", "memmap", "loadmat"}
+
+
+def reads_directly(node: ast.Call) -> bool:
+    """Whether a call opens a file by itself: `open(path)`, `path.read_text()`, `np.load(path)` ..."""
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    owner = ast.unparse(function.value) if isinstance(function, ast.Attribute) else ""
+    given = ast.unparse(node.args[0]) if node.args else ""
+    if name not in OPENERS or "BytesIO" in given or "resources." in owner:
+        return False
+    if name == "open":  # classes of ours and of Pillow have methods of that name
+        return owner == "" or owner.lower().endswith(("path", "part", "manifest", "file", "os"))
+    if name == "load":
+        return owner in ("np", "numpy", "torch", "onnx", "pickle")
+    return owner != ""  # without, it is a function of ours
+
+
+def test_only_regular_files_are_read() -> None:
+    """Any other way to open what a user names would wait for a pipe, or read from a device."""
+    allowed = {
+        "regular.py": 1,
+        "io/files.py": 1,  # writing
+        "io/worker.py": 1,  # /proc
+        "datasets/container.py": 2,  # writing
+        "evaluation/plugin.py": 1,  # the source of a module that is imported
+    }
+    found: dict[str, int] = {}
+    for path in PACKAGE.rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        if count := sum(map(reads_directly, calls)):
+            found[path.relative_to(PACKAGE).as_posix()] = count
+    assert found == allowed

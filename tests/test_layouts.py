@@ -430,9 +430,9 @@ def test_recognising_is_quick_and_never_fails(tmp_path: Path) -> None:
     crowd.mkdir()
     for index in range(8_000):
         os.close(os.open(crowd / f"frame{index}.dat", os.O_CREAT))
-    start = time.perf_counter()
+    start = time.process_time()
     assert not any(layout.recognises(crowd) for layout in LAYOUTS)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 2
 
     odd = tmp_path / "odd"
     odd.mkdir()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ OPTIONS = [
     replace(on(SMALL, strips=2), kind=RollKind.SEPARATE),
     replace(SMALL, grid=Grid.published(16), kind=RollKind.SEPARATE, gain=True),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
+    replace(SMALL, kind=RollKind.SEPARATE, gain=True, n_images=1),
 ]
 
 
@@ -103,7 +105,7 @@ def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: P
     assert model.grid == grid
     query, *roll = some_histograms(grid, config.n_images, 5)
     with torch.no_grad():
-        emitted = network(seen([query]), seen(roll)[None], torch.ones(1))
+        emitted = network(seen([query]), seen(roll)[None] if roll else None, torch.ones(1))
         located = Locator(grid)(emitted, torch.as_tensor(query.searched[None]))
     profile = model.calibrate_histograms(roll)
     filters, bias, gain = model.emit(query, profile)
@@ -357,3 +359,13 @@ def test_the_paper_s_recipe_is_the_paper_s() -> None:
     assert paper.networks[0].kind is RollKind.SEPARATE
     assert paper.n_images == 9
     assert paper.shift_bins == 0
+
+
+def test_networks_are_exported_on_several_threads_at_once(tmp_path: Path) -> None:
+    network = a_network(SMALL)
+
+    def export(number: int) -> str:
+        return export_model(network, tmp_path / f"{number}.c5", name="m", training={}).identity
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(export, range(8)))) == 1

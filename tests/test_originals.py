@@ -14,12 +14,12 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from test_balance import run, save
+from test_evaluation import write_manifest
 
 from c5.errors import WriteError
 from c5.io import files
@@ -60,22 +60,29 @@ SIGNED = {
 KNOWN = {
     "a.c5": (archive("model.json", "query.onnx"), archive("model.json", "query.onnx", "profile.onnx")),
     "a.pt": (b"c5 checkpoint 1\n\0\1", b"c5 checkpoint 1\n\2"),
-    "a.csv": (b"file,camera,time\na,b,c\n", b"file,camera,time,by\n"),
-    "a.jsonl": (b'{"file":"a","by":"b"}\n{}\n', b'{"file":"c","by":"d","roll":1}\n'),
+    "a.csv": (b'file,camera,time\na,b,c\n"a\n,",b,c\n', b"file,camera,time\n"),
+    "a.jsonl": (b'{"file":"a","by":"b"}\n{"by":1,"file":2}\n', b'{"file":"c","by":"d"}\n'),
     "a.json": (b'{"format":"c5-results",\n"rows":[1]}', b'{"format":"c5-results",\n"rows":[]}'),
 }
 
 FOREIGN = {
-    "a.jpg": [encode("JPEG", 3), encode("PNG"), b"", b"\xff\xd8\xff"],
-    "a.png": [encode("PNG", 3), encode("JPEG")],
-    "a.dng": [encode("TIFF", 3), b"II*\0" + bytes(99), b"\0" * 50],
+    "a.jpg": [encode("JPEG", 3), encode("PNG"), b"", b"\xff\xd8\xff", sign(encode("TIFF"))],
+    "a.png": [encode("PNG", 3), encode("JPEG"), sign(encode("TIFF")), sign(encode("JPEG"))],
+    "a.dng": [encode("TIFF", 3), b"II*\0" + bytes(99), b"\0" * 50, sign(encode("PNG"))],
     "a.md": [b"# Results\n", b"# Diary\n"],
     "a.tex": [b"\\begin{tabular}\n"],
     "a.c5": [archive("letter.txt", "word.xml"), b"PK", encode("TIFF")],
     "a.pt": [archive("archive/data.pkl"), b"c5 checkpoint 2\n", b"x"],
-    "a.csv": [b"name,street,town\n", b"file", encode("TIFF"), b""],
-    "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{"],
-    "a.json": [b'{"name":1,"street":2}', b"{", b"[]"],
+    "a.csv": [
+        b"name,street,town\n",
+        b"file",
+        encode("TIFF"),
+        b"",
+        b"file,camera,time\na,b\n",
+        b"file,camera,time,mine\n",
+    ],
+    "a.jsonl": [b'{"name":1,"street":2}\n', b"[1]", b"{", b'{"file":1}\n', b'{"file":1,"by":2}\n{"file":3}\n'],
+    "a.json": [b'{"name":1,"street":2}', b"{", b"[]", b'{"format":"mine","rows":[]}', b'{"rows":[]}', b"{}"],
 }
 
 
@@ -300,38 +307,77 @@ def test_originals_are_sacred(seed: int, tmp_path: Path, monkeypatch: pytest.Mon
     assert {path: after.get(path) for path in before} == before
 
 
-def targets(folder: Path) -> list[tuple[str, Callable[[Path], list[Any]]]]:
-    return [
-        ("a.dng", lambda out: ["calibrate", folder, "-o", out, "--overwrite"]),
-        ("a.dng", lambda out: ["explain", folder / "a.dng", "-o", out, "--overwrite"]),
-        ("a.dng", lambda out: ["catalog", "add", folder, "--catalog", out]),
-        ("a.dng", lambda out: ["data", "pack", folder / "set", "-o", out, "--overwrite"]),
-        ("a.dng", lambda out: ["data", "prepare", folder / "set", "-o", out, "--overwrite"]),
-        ("a.dng", lambda out: ["demo", "--out", out.parent, "--overwrite", "--count", "1"]),
-    ]
+COMMANDS = {
+    "calibrate": "calibrate photos -o out/x.c5profile --overwrite",
+    "explain": "explain photos/a.dng -o out/x.png --overwrite",
+    "catalog": "catalog add photos --catalog out/x.db",
+    "data pack": "data pack set -o out/x.c5data --overwrite",
+    "data prepare": "data prepare set -o out/x.c5set --overwrite --for ffcc",
+    "augment": "augment set -o out/x.c5data --augmentation sampling --made 2 --plots out --overwrite",
+    "demo": "demo -o out --count 1 --method gray-world --overwrite",
+    "evaluate": "evaluate set -o out --protocol cross-sensor --method gray-world --plots out --estimates out/x.csv",
+    "report": "report results -o out/x.md --plots out --overwrite",
+    "train": "train set -o out --recipe plain --epochs 1 --overwrite",
+    "balance": "balance photos --preview --png --sheet --json --csv --dng -o out --overwrite",
+}
+"""Every command that writes files which it does not merge into, and what is not of a run that goes on."""
+
+HIDDEN = {"catalog": ["x.db-wal", "x.db-journal"], "data pack": ["x.c5data.part"], "data prepare": ["x.c5set.part"]}
+"""What is gone when they end."""
 
 
-@pytest.mark.parametrize("index", range(6))
-@pytest.mark.parametrize("how", ["itself", "link", "hard link"])
-def test_no_other_command_replaces_an_original(index: int, how: str, tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    for name in ("a.dng", "b.dng", "set/a.dng", "roll/a.dng"):
-        save(folder / name)
-    for name in ("set", "roll"):
-        (folder / name / "manifest.csv").write_text("path,camera,r,g,b\na.dng,Mine,1,1,1\n")
-    before = contents(folder)
-    name, make = targets(folder)[index]
-    place = folder / name
-    if how != "itself":
-        place = tmp_path / "out" / name
-        shutil.copytree(folder / "roll", place.parent / "roll")
-        (place.symlink_to if how == "link" else place.hardlink_to)(folder / name)
-    before = contents(tmp_path)
-    code, _, stderr = run(*make(place))
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands work on."""
+    desk = tmp_path_factory.mktemp("desk")
+    for seed, name in enumerate(("a", "b")):
+        save(desk / "photos" / f"{name}.dng", seed)
+    write_manifest(desk / "set", ("Alpha", "Beta"))
+    (desk / "results").mkdir()
+    return desk
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_replaces_what_is_in_its_way(name: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An original in the place of each file that a command writes stays, whatever leads there, and so does a link."""
+    if name in ("train", "data prepare", "evaluate", "augment", "report"):
+        pytest.importorskip("torch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(desk / "cache"))
+    monkeypatch.chdir(desk)
+    out, words = desk / "out", COMMANDS[name].split()
+    shutil.rmtree(out, ignore_errors=True)
+    assert run(*words)[0] == 0
+    if name == "evaluate":
+        shutil.copy(out / "results.json", desk / "results" / "cross.json")
+    made = [path.relative_to(out) for path in out.rglob("*") if path.is_file()]
+    made = [path for path in made if "tensorboard" not in path.parts and not path.name.endswith(("-wal", "-shm"))]
+    if name == "demo":  # where the others cost a rendering each, and are those of other commands
+        made = [path for path in made if path.parent.name == "roll"]
+    disguises: list[Callable[[Path, Path], object]] = [shutil.copy, os.symlink, os.link]
+    for index, place in enumerate([*sorted(made), *map(Path, HIDDEN.get(name, []))]):
+        shutil.rmtree(out)
+        (out / place).parent.mkdir(parents=True)
+        original = save(desk / "originals" / "a.dng", index)
+        disguises[index % 3](original, out / place)
+        before = contents(desk / "photos") | contents(desk / "originals") | contents(out)
+        spelled = [word.replace("out/", "photos/.././out//") for word in words] if index % 2 else words
+        code, _, stderr = run(*spelled)
+        after = contents(desk / "photos") | contents(desk / "originals") | contents(out)
+        assert {path: after.get(path) for path in before} == before, place
+        assert os.path.lexists(out / place)
+        assert code == 1, place
+        assert str(place.name) in stderr
+
+
+def test_what_is_in_the_catalogue_stays_even_if_c5_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = ("demo", "-o", tmp_path / "demo", "--count", "1", "--method", "gray-world")
+    assert run(*demo)[0] == 0
+    monkeypatch.setattr("c5.photos.catalog.default_path", lambda: tmp_path / "demo" / "catalog.db")
+    before = contents(tmp_path / "demo" / "roll")
+    code, _, stderr = run(*demo, "--overwrite", "--seed", "3")
     assert code == 1
-    assert "was not written by c5" in stderr or "not a catalogue" in stderr
-    after = contents(tmp_path)
-    assert {path: after.get(path) for path in before} == before
+    assert ".dng: is in the catalogue; choose another name" in stderr
+    assert contents(tmp_path / "demo" / "roll") == before
 
 
 def test_every_kind_of_raw_file_is_foreign() -> None:
@@ -411,7 +457,7 @@ def test_undo_takes_back_all_that_was_written_and_nothing_else(tmp_path: Path, m
     kinds = ("--preview", "--png", "--xmp", "--pp3", "--darktable", "--sheet")
     code, stdout, _ = run("balance", photos, *kinds, "--overwrite", "--dry-run")
     assert contents(tmp_path) == before
-    planned = {line.split(" ", 2)[2].removeprefix("to ") for line in stdout.splitlines()}
+    planned = {line.split(" ", 2)[2] for line in stdout.splitlines() if line.startswith("would ")}
     assert run("balance", photos, *kinds, "--overwrite")[0] == code == 1
     made = {path for path, digest in contents(tmp_path).items() if before.get(path) != digest}
     assert {tmp_path / path for path in planned} == made
@@ -429,6 +475,29 @@ def test_undo_takes_back_all_that_was_written_and_nothing_else(tmp_path: Path, m
     assert contents(tmp_path) == before
     code, _, stderr = run("balance", photos, "--undo")
     assert (code, stderr) == (0, "0 removed, 0 restored, 0 changed since, and left, 0 failed\n")
+
+
+def test_a_dry_run_tells_what_will_be_written(tmp_path: Path) -> None:
+    """Nothing of a file that will be refused, and nothing of a balance that will be left alone."""
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    for index, name in enumerate(("a.dng", "b.dng", "cut.dng", "c.jpg")):
+        save(photos / name, index)
+    (photos / "cut.dng").write_bytes((photos / "cut.dng").read_bytes()[:-3000])
+    (photos / "b.dng.pp3").write_bytes(CUSTOM["a.dng.pp3"])
+    (out / "other").mkdir(parents=True)
+    (out / "sheet.jpg").write_bytes(encode("JPEG"))
+    before = contents(tmp_path)
+    words = ("balance", photos, photos / "c.jpg", "--pp3", "--preview", "--csv", "--sheet", "--out", out, "--overwrite")
+    code, stdout, stderr = run(*words, "--dry-run")
+    assert contents(tmp_path) == before
+    would = {line.removeprefix("would write ") for line in stdout.splitlines() if line.startswith("would ")}
+    assert would == {str(out / name) for name in ("a.dng.pp3", "a.dng.c5.jpg", "b.dng.c5.jpg", "balance.csv")}
+    done, _, said = run(*words)
+    assert code == done == 1
+    assert {str(path) for path in contents(tmp_path).keys() - before.keys()} == would
+    told = [[line for line in each.splitlines() if line.startswith("c5: ")] for each in (stderr, said)]
+    assert told[0] == told[1]
+    assert stderr.splitlines()[-1].replace("to write", "written") == said.splitlines()[-1]
 
 
 def test_undo_never_removes_a_photograph(tmp_path: Path) -> None:

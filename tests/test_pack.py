@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import imagecodecs
@@ -263,6 +265,20 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="in the way"):
         write_pack(make_samples(1), tmp_path / "y.c5data")
     assert (tmp_path / "y.c5data.part").read_text() == "somebody's own"
+    part, empty, new = (tmp_path / name for name in ("y.c5data.part", "empty", "new"))
+    empty.touch()
+    for disguise in (
+        partial(part.symlink_to, empty),
+        partial(part.hardlink_to, empty),
+        partial(os.mkfifo, part),
+        partial(part.symlink_to, new),
+    ):
+        part.unlink()
+        disguise()
+        with pytest.raises(WriteError, match="in the way"):
+            write_pack(make_samples(1), tmp_path / "y.c5data")
+        assert empty.read_bytes() == b""
+        assert not new.exists()
     with pytest.raises(WriteError, match="cannot be written"):
         write_pack(make_samples(1), path / "inside" / "a.c5data")
 

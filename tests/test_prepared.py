@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +205,43 @@ def test_keys_change_with_the_methods_and_not_with_the_machine() -> None:
     assert margin(np.stack([method(probe(CLASSICAL_SEED)) for method in METHODS.values()])) > 1e-3
     assert len({EstimateFeature(name).key for name in METHODS}) == len(METHODS)
     assert len({f.key for f in (*FEATURES, HistogramFeature(GRID, 2), PaletteFeature((3, 1)))}) == 5
+
+
+TWO = """
+import sys
+from pathlib import Path
+from c5.datasets import read_samples
+from c5.datasets.features import VividnessFeature
+from c5.datasets.prepared import load_feature, prepare
+
+def slowly(samples):
+    for sample in samples:
+        print("began", flush=True)
+        sys.stdin.readline()
+        yield sample
+
+prepared = prepare(read_samples(Path(sys.argv[1])), [VividnessFeature()], slowly, Path(sys.argv[2]))
+print([load_feature(sample, VividnessFeature()) for sample in prepared])
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_two_processes_prepare_the_same_once(killed: bool, tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    command = [sys.executable, "-c", TWO, str(write_ffcc(tmp_path / "set")), str(tmp_path / "cache")]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    start = partial(subprocess.Popen, command, **pipes, text=True)
+    with start() as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "began\n"
+        with start() as second:
+            assert second.stderr is not None
+            assert "another process is preparing the same images: waiting for it" in second.stderr.readline()
+            if killed:
+                first.kill()
+            lines = None if killed else "\n" * 9
+            (ours, _), (theirs, errors) = first.communicate(lines, 60), second.communicate("\n" * 9, 60)
+    assert second.returncode == 0, errors
+    assert ("began" in theirs) == killed
+    assert killed or ours.splitlines()[-1] == theirs.splitlines()[-1]
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".c5set"]

@@ -10,7 +10,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +24,11 @@ from shots import BEYOND, KINDS, LIGHTS, Shot, take
 from test_program_rules import PACKETS
 from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
 
-from c5.color import gains
+from c5.color import Float64s, gains, reproduction_error, white_balance
 from c5.colorimetry.spectra import black_body
 from c5.photos.outputs import BUILT_IN
 from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
+from c5.photos.taste import Look
 
 
 def run(home: Path, *arguments: str | Path) -> str:
@@ -35,11 +39,15 @@ def run(home: Path, *arguments: str | Path) -> str:
     return done.stdout
 
 
+def gray_patch(pixels: Float64s) -> Float64s:
+    height, width = pixels.shape[:2]
+    patch = pixels[height // 4 : height * 3 // 4, width * 6 // 10 : width * 9 // 10, :3]
+    return np.asarray(patch.reshape(-1, 3).mean(axis=0))
+
+
 def off_gray(picture: Path) -> float:
     """How far the channels of the gray patch are apart, as a part of green."""
-    pixels = tifffile.imread(picture).astype(np.float64)
-    height, width = pixels.shape[:2]
-    patch = pixels[height // 4 : height * 3 // 4, width * 6 // 10 : width * 9 // 10, :3].reshape(-1, 3).mean(axis=0)
+    patch = gray_patch(tifffile.imread(picture).astype(np.float64))
     assert 0.2 < patch[1] / 65535 < 0.9
     return float(np.ptp(patch) / patch[1])
 
@@ -51,12 +59,12 @@ def develop_rawtherapee(shot: Shot, home: Path) -> Path:
     return out
 
 
-def develop_darktable(shot: Shot, home: Path, adaptation: str) -> Path:
+def develop_darktable(shot: Shot, home: Path, adaptation: str, workflow: str = "scene-referred") -> Path:
     out = shot.path.with_suffix(".tif")
     out.unlink(missing_ok=True)
     settings = {
         "plugins/darkroom/chromatic-adaptation": adaptation,
-        "plugins/darkroom/workflow": "scene-referred",
+        "plugins/darkroom/workflow": workflow,
         "plugins/imageio/format/tiff/bpp": "16",
         "write_sidecar_files": "never",
     }
@@ -243,6 +251,51 @@ def test_beyond_its_range_rawtherapee_comes_as_near_as_it_can(tmp_path: Path) ->
     for kelvin, green in ((60000, 0.9), (60000, 0.65), (40000, 0.761), (20000, 0.8)):
         sidecar.write_bytes(rawtherapee.set_white_balance(None, kelvin, green))
         assert off_gray(develop_rawtherapee(shot, tmp_path)) > nearest
+
+
+def patch_color(pixels: Float64s) -> Float64s:
+    """The color of the gray patch of an sRGB picture in linear light, green = 1."""
+    linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
+    color = gray_patch(linear)
+    return np.asarray(color / color[1])
+
+
+@needs_rawtherapee
+@needs_darktable
+@pytest.mark.parametrize(("light", "allowed"), [("lamp", 0.04), ("shade", 0.005)])
+def test_both_leave_as_much_of_the_lights_color_as_our_preview(tmp_path: Path, light: str, allowed: float) -> None:
+    """Both take the camera's matrix of D65 for every light, which tells at lamp light."""
+    shot = take(tmp_path, 7, LIGHTS[light]())
+    white = Look(strength=0.5).apply(shot.illuminant, shot.balance.photo.need_matrices())
+    balance = replace(shot.balance, illuminant=white)
+    # As `render` has it before its tone curve, in which the red of so bright a card ends.
+    pixels = white_balance(balance.photo.reading.read(shot.path).image.rgb, white)
+    own = gray_patch(pixels @ np.asarray(balance.photo.srgb_matrix(white)).T)
+    own /= own[1]
+    assert np.abs(own - 1).max() > 0.2
+    rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.encode(balance, None))
+    darktable.path_beside(shot.path).write_bytes(darktable.encode(balance, None))
+    for develop in (develop_rawtherapee, partial(develop_darktable, adaptation="modern", workflow="none")):
+        picture = tifffile.imread(develop(shot, tmp_path)) / 65535
+        np.testing.assert_allclose(patch_color(picture), own, atol=allowed)
+
+
+@needs_darktable
+def test_the_light_of_a_color_calibration_that_makes_gray_gray_is_read(tmp_path: Path) -> None:
+    shot = take(tmp_path, 7, LIGHTS["lamp"]())
+    photo = shot.balance.photo
+    matrix = photo.need_matrices().matrix_d65
+    x, y, z = darktable._D65_TO_D50 @ np.linalg.solve(matrix, shot.illuminant)
+    params = bytearray(darktable._IDLE_MIXER)
+    params[120:124], params[136:144] = struct.pack("<i", 7), struct.pack("<2f", x / (x + y + z), y / (x + y + z))
+    made = darktable.set_multipliers(None, 1 / (matrix @ darktable._D65))
+    made = made.replace(darktable._IDLE_MIXER.hex().encode(), bytes(params).hex().encode())
+    made = made.replace(b'enabled="0"', b'enabled="1"')
+    darktable.path_beside(shot.path).write_bytes(made)
+    assert off_gray(develop_darktable(shot, tmp_path, "modern")) < 0.005
+    found = darktable.read_illuminant(made, photo)
+    assert found is not None
+    assert reproduction_error(found, shot.illuminant) < 0.01
 
 
 @needs_exiftool

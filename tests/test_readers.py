@@ -276,8 +276,12 @@ def one_strip(tags: dict[int, tuple[int, list[int]]], data: bytes) -> bytes:
 
 
 def jpeg_header(width: int, height: int) -> bytes:
-    frame = b"\xff\xc0" + struct.pack(">HBHHB", 17, 8, height, width, 3) + b"\1\x22\0\2\x11\1\3\x11\1"
-    return b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0" + frame + bytes(550) + b"\xff\xd9"
+    """A JPEG of a few pixels that claims to have more."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(buffer, "JPEG")
+    data = bytearray(buffer.getvalue())
+    struct.pack_into(">HH", data, data.index(b"\xff\xc0") + 5, height, width)
+    return bytes(data)
 
 
 BOMBS: dict[str, Callable[[], bytes]] = {

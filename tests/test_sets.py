@@ -56,7 +56,7 @@ def see(
     time = None if minutes is None else NOON + timedelta(minutes=minutes)
     lights = camera.illuminant(SUN), uv_to_rgb(uv)
     photo = Photo(Path("shoot") / name, camera.name, time, *lights, MATRICES[camera.name], 1)
-    return Balance(photo, uv_to_rgb(uv), uncertainty, "model", Roll(), 0.03**2 * np.eye(2))
+    return Balance(photo, uv_to_rgb(uv), uncertainty, "model", Roll(), spread=0.03**2 * np.eye(2))
 
 
 def party(rng: np.random.Generator, count: int = 12) -> list[Balance]:
@@ -138,7 +138,7 @@ def test_lights_go_to_the_common_space_and_back(kelvin: float) -> None:
 
 
 def test_what_is_sure_counts_more() -> None:
-    sure, unsure = see("0.dng", SUN, 0), replace(see("1.dng", SUN, 1), covariance=0.12**2 * np.eye(2))
+    sure, unsure = see("0.dng", SUN, 0), replace(see("1.dng", SUN, 1), spread=0.12**2 * np.eye(2))
     unsure = replace(unsure, illuminant=uv_to_rgb(rgb_to_uv(unsure.illuminant) + 0.05))
     done = group([sure, unsure])
     assert len(parts(done)) == 1

@@ -19,12 +19,12 @@ from c5.colorimetry.temperature import (
     NOTICEABLE_DEG,
     RT_GREENS,
     RT_KELVINS,
-    _temperature_to_uv,
     adobe_neutral,
     adobe_temperature,
     dng_temperature,
     rawtherapee_neutral,
     rawtherapee_temperature,
+    temperature_to_uv,
     xy_to_temperature,
 )
 from c5.demo import VirtualCamera
@@ -77,7 +77,7 @@ def test_daylight_is_a_little_greener_than_black_bodies(kelvin: float) -> None:
 
 def temperature_to_xy(kelvin: float, tint: float) -> Float64s:
     """The CIE 1931 chromaticity of a temperature and a tint."""
-    u, v = _temperature_to_uv(1e6 / kelvin, tint)
+    u, v = temperature_to_uv(1e6 / kelvin, tint)
     return np.asarray(np.array([1.5 * u, v]) / (u - 4 * v + 2))
 
 

@@ -89,6 +89,21 @@ def overlap(a: Array, b: Array) -> Array:
     return np.asarray(np.minimum(a**2, b**2).sum(axis=(-2, -1)))
 
 
+def test_images_take_little_memory_in_training() -> None:
+    """Below 100 KB each, so that forty thousand fit beside everything else."""
+    rng = np.random.default_rng(3)
+    photos = render_roll(VirtualCamera.random(rng), 2, rng, (256, 384))
+    samples = [
+        make_sample(photo.image, photo.illuminant, "Alpha", str(index), (PaletteFeature(GRID.powers),))
+        for index, photo in enumerate(photos)
+    ]
+    loaded = load_training_data(samples, CONFIG)
+    assert loaded.palettes is not None
+    stored = loaded.palettes.cells.nbytes + loaded.palettes.codes.nbytes + loaded.palettes.spans.nbytes
+    colors = PaletteColors(loaded.palettes, CPU)
+    assert (stored + colors.cells.nbytes + colors.codes.nbytes) / len(photos) < 100_000
+
+
 def test_a_palette_is_its_image(photos: list[tuple[LinearImage, Float64s]], data: TrainingData) -> None:
     assert data.palettes is not None
     made = warp(data.palettes, np.tile(np.eye(3), (len(photos), 1, 1)))

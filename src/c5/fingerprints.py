@@ -16,14 +16,15 @@ LEVELS = 128
 """Numbers between 0 and 1 are rounded to this many levels: alike on every machine, unlike after any real change."""
 
 
-def probe(seed: int) -> LinearImage:
-    """Patches, ramps and noise, some of it clipped or masked."""
+def probe(seed: int, repeats: int = 1) -> LinearImage:
+    """Patches, ramps and noise, some of it clipped or masked; as often as asked, one below the other."""
     rng = np.random.default_rng(seed)
     patches = np.kron(rng.integers(1, 200, (4, 6, 3)), np.ones((6, 6, 1)))
     numbers = patches * np.linspace(0.3, 1.3, 36)[:, None] + rng.integers(0, 8, (24, 36, 3))
     mask = np.ones((24, 36), np.bool_)
     mask[3:7, 20:29] = False
-    return LinearImage(np.clip(numbers, 0, 255).astype(np.uint8), mask)
+    once = np.clip(numbers, 0, 255).astype(np.uint8)
+    return LinearImage(np.tile(once, (repeats, 1, 1)), np.tile(mask, (repeats, 1)))
 
 
 def fingerprint(values: ArrayLike) -> str:

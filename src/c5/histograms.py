@@ -108,7 +108,8 @@ class Grid:
         """
         powers = "".join(map(str, self.powers))
         parts = (self.bins, f"{self.limit:g}", self.geometry.value, powers, self.strips, self.pixels)
-        return "-".join(map(str, (*parts, _counting_key(self.geometry))))
+        rows = () if self.pixels == WORKING_PIXELS else (_rows_key(),)
+        return "-".join(map(str, (*parts, _counting_key(self.geometry), *rows)))
 
     @property
     def channels(self) -> int:
@@ -244,7 +245,14 @@ def _counting_key(geometry: Geometry) -> str:
     return fingerprint(histogram(probe(PROBE_SEEDS[geometry]), grid).stack)
 
 
+@cache
+def _rows_key() -> str:
+    """The same for an image of which rows are left out."""
+    return fingerprint(histogram(probe(ROWS_SEED, repeats=20), Grid(strips=3, pixels=4096)).stack)
+
+
 PROBE_SEEDS = {Geometry.EXACT: 1335, Geometry.PUBLISHED: 41}
+ROWS_SEED = 120
 """No bin of the histograms of these images is near a rounding edge."""
 
 
@@ -279,9 +287,7 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
         colors = _published_colors(image)
         pixels, gradients = _PublishedCounter(grid), _PublishedCounter(grid)
     height, stride = colors.planes.shape[1:]
-    every = max(1, np.count_nonzero(colors.pixels_count) // grid.pixels)
-    if not colors.pixels_count[1::every].any():
-        every = 1
+    every = _row_step(colors.pixels_count, grid.pixels)
     rows = max(1, BLOCK_PIXELS // stride // every) * every
     edges = [1 + strip * (height - 2) // grid.strips for strip in range(grid.strips + 1)]
     for first, end in pairwise(edges):
@@ -295,6 +301,12 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
         pixels.end_strip()
         gradients.end_strip()
     return pixels, gradients, colors.where
+
+
+def _row_step(counts: Bools, most: int) -> int:
+    """Of so many rows, one is looked at, so that about `most` of the pixels that count are."""
+    every = max(1, int(np.count_nonzero(counts)) // most)
+    return every if counts[1::every].any() else 1
 
 
 class _Colors(NamedTuple):

@@ -315,6 +315,8 @@ def _digest_catalog(path: Path) -> str:
     """Of the rows, whatever their order; numbers must have no gap."""
     with closing(sqlite3.connect(path)) as database:
         whole = database.execute("PRAGMA integrity_check").fetchone()[0]
+        if not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+            return f"{whole}, but there was no room for its tables"
         rows = database.execute(
             "SELECT path, size, modified, hex(digest), camera, time, vividness, grid, reading, error, facts, "
             "hex(packed) FROM photograph LEFT JOIN details ON photograph = id ORDER BY path"

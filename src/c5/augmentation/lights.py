@@ -11,6 +11,7 @@ import numpy as np
 from c5.color import Float64s, angular_error
 from c5.datasets import Sample
 from c5.errors import DataError
+from c5.words import plural
 
 FEWEST = 8
 """Photographs that a camera needs for a cubic to be fitted to its lights."""
@@ -44,7 +45,9 @@ class CameraLights:
     def fit(cls, samples: Sequence[Sample], features: Float64s, ccms: Float64s) -> CameraLights:
         camera = samples[0].camera
         if len(samples) < FEWEST:
-            raise DataError(f"{camera}: {len(samples)} photographs; {FEWEST} are needed to know the lights of a camera")
+            raise DataError(
+                f"{camera}: {plural(len(samples), 'photograph')}; {FEWEST} are needed to know the lights of a camera"
+            )
         illuminants = np.stack([sample.illuminant for sample in samples])
         return cls(
             camera,

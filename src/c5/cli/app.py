@@ -22,13 +22,16 @@ from c5.cli.demo import demo
 from c5.cli.estimate import estimate
 from c5.cli.evaluate import evaluate
 from c5.cli.explain import explain
+from c5.cli.learn import learn
 from c5.cli.methods import methods
 from c5.cli.report import report
 from c5.cli.train import train
+from c5.cli.watch import watch
+from c5.cli.worst import worst
 from c5.errors import C5Error
 
 PANELS: dict[str, dict[str, Any]] = {
-    "Photographers": {"balance": balance, "catalog": catalog.app, "demo": demo},
+    "Photographers": {"balance": balance, "catalog": catalog.app, "watch": watch, "learn": learn, "demo": demo},
     "Engineers": {
         "estimate": estimate,
         "calibrate": calibrate,
@@ -37,7 +40,13 @@ PANELS: dict[str, dict[str, Any]] = {
         "data": data.app,
         "convert": convert,
     },
-    "Researchers": {"evaluate": evaluate, "report": report, "augment": augment, "methods": methods},
+    "Researchers": {
+        "evaluate": evaluate,
+        "report": report,
+        "worst": worst,
+        "augment": augment,
+        "methods": methods,
+    },
 }
 """The subcommands in the order of the help, by who needs them most."""
 

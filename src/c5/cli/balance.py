@@ -6,8 +6,9 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from c5.choices import SELECTIONS, Fallback, Selection
+from c5.cli.config import find_taste
 from c5.cli.console import complain, console, errors, print_table, progress_bar
-from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
+from c5.cli.options import LOOKS, AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
+from c5.words import plural
 
 if TYPE_CHECKING:
-    from c5.photos.balancing import Balance
+    from c5.photos.balancing import Balance, Settings
     from c5.photos.catalog import Catalog
     from c5.photos.files import Failure, Photographs
     from c5.photos.groups import Reference
@@ -42,7 +45,7 @@ REFERENCE = re.compile(r"(.+):(-?\d+),(-?\d+),(-?\d+),(-?\d+)", re.DOTALL)
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a flag for each kind of output, in the place of its `**kinds`."""
+    """Give a command a flag for each kind of output and of look, in the place of its `**kinds`."""
     signature = inspect.signature(command, eval_str=True)
     files, out, *others = (
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -55,7 +58,11 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
         if parameter.isidentifier() and parameter not in signature.parameters:
             kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
             flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
-    parameters = [files, out, *flags, *others]
+    looks = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in LOOKS.items()
+    ]
+    parameters = [files, out, *flags, *looks, *others]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
@@ -132,11 +139,15 @@ def balance(
     undo: Annotated[
         bool, typer.Option("--undo", help="Take back what c5 wrote for these files, and nothing else.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Do all but the writing, and show what would be written.")
+    ] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
-    **kinds: bool,
+    *,
+    ctx: typer.Context,
+    **kinds: Any,
 ) -> None:
     """White-balance photographs: find the light of each, and write it where it is wanted.
 
@@ -147,23 +158,17 @@ def balance(
     end, and makes the exit code 1.
     """
     from c5.io.files import check_folder
-    from c5.model import Profile, load_model
-    from c5.parallel import in_parallel
-    from c5.photos import balancing
     from c5.photos.files import list_photographs
     from c5.photos.groups import Sets, read_groups
-    from c5.photos.photo import Reading
 
-    outputs = {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
+    outputs = find_outputs(kinds)
     asked = list_photographs(files)
     if not asked.paths:
         raise ReadError(f"{files[0]}: no photographs in it; give raw files or folders of them")
     if undo:
         _undo(asked, outputs, out, sheet=sheet, dry_run=dry_run)
         return
-    for name, output in outputs.items():
-        if output.copies and out is None:
-            raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
+    check_copies(outputs, out)
     if as_json and as_csv and out is None:
         raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
     if (groups is not None or reference) and not sets:
@@ -171,42 +176,24 @@ def balance(
     if out is not None:
         check_folder(out)
     known_groups = read_groups(groups) if groups is not None and os.path.lexists(groups) else None
-    grouping = Sets(known_groups or {}, tuple(_parse_reference(text) for text in reference or []))
+    references = tuple(_parse_reference(text) for text in reference or [])
     tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
     with ExitStack() as stack:
-        known = _open_catalog(catalog, stack)
-        run = _Run(asked, outputs, tables, out, known, sheet=sheet, overwrite=overwrite, replace_custom=replace_custom)
+        known = open_catalog(catalog, stack)
+        how = {"overwrite": overwrite, "replace_custom": replace_custom, "dry_run": dry_run}
+        run = Run(outputs, tables, out, known, sheet=sheet, **how)
         if groups is not None and known_groups is None:
-            run.add_groups(groups)
-        if dry_run:
-            run.show_plan()
-            return
-        settings = balancing.Settings(
-            load_model(model),
-            None if profile is None else Profile.load(profile),
-            known,
-            camera,
-            Selection(selection),
-            roll_size,
-            smooth,
-            fallback,
-            Reading(black, white, assume_srgb),
-            thumbnails=sheet,
-            sets=grouping if sets else None,
-        )
+            run.tables["groups"] = groups
+        run.plan(asked)
+        settings = make_settings(ctx, known)
+        if sets:
+            settings = replace(settings, sets=Sets(known_groups or {}, references))
         try:
-            with ExitStack() as work:
-                results = work.enter_context(
-                    closing(balancing.balance(asked.paths, settings, wanted=run.due, tell=_note))
-                )
-                written = work.enter_context(closing(in_parallel(run.write, results)))
-                progress = work.enter_context(progress_bar())
-                for result, made in progress.track(written, len(run.due), description="balancing"):
-                    run.take(result, made, selection)
+            run.work(settings)
             run.finish()
         except KeyboardInterrupt:
-            how = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
-            complain(f"stopped; what is written stays, and {how}")
+            again = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
+            complain(f"stopped; what is written stays, and {again}")
             raise typer.Exit(130) from None
         finally:
             for failure in run.failures:
@@ -228,6 +215,40 @@ def _parse_reference(text: str) -> Reference:
         return Reference(Path(text))
     left, top, width, height = (int(number) for number in found.groups()[1:])
     return Reference(Path(found[1]), (left, top, width, height))
+
+
+def find_outputs(kinds: Mapping[str, Any]) -> dict[str, Output]:
+    """The kinds of output whose flags are set."""
+    return {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
+
+
+def check_copies(outputs: Mapping[str, Output], out: Path | None) -> None:
+    """Refuse copies of photographs that would lie beside them."""
+    for name, output in outputs.items():
+        if output.copies and out is None:
+            raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
+
+
+def make_settings(context: typer.Context, catalog: Catalog | None) -> Settings:
+    """How photographs are balanced, by the options of a command."""
+    from c5.model import Profile, load_model
+    from c5.photos.balancing import Settings
+    from c5.photos.photo import Reading
+
+    options = context.params
+    return Settings(
+        load_model(options["model"]),
+        None if options["profile"] is None else Profile.load(options["profile"]),
+        catalog,
+        options["camera"],
+        Selection(options["selection"]),
+        options["roll_size"],
+        options["smooth"],
+        Fallback(options["fallback"]),
+        find_taste(context),
+        Reading(options["black"], options["white"], options["assume_srgb"]),
+        thumbnails=options.get("sheet", False),
+    )
 
 
 def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
@@ -263,7 +284,8 @@ def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, s
         raise typer.Exit(1)
 
 
-def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
+def open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
+    """The catalogue that was named, or the user's own if there is one."""
     from c5.photos.catalog import Catalog, default_path
 
     if catalog is not None and not catalog.is_file():
@@ -272,12 +294,11 @@ def _open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
     return stack.enter_context(Catalog.open(place)) if place.is_file() else None
 
 
-class _Run:
+class Run:
     """What a run of the command writes and prints, and what has become of it so far."""
 
     def __init__(
         self,
-        asked: Photographs,
         outputs: dict[str, Output],
         tables: list[str],
         out: Path | None,
@@ -286,80 +307,70 @@ class _Run:
         sheet: bool,
         overwrite: bool,
         replace_custom: bool,
+        dry_run: bool = False,
     ) -> None:
+        self.outputs = outputs
+        self.out = out
+        self.catalog = catalog
+        self.has_sheets = sheet
+        self.overwrite = overwrite or replace_custom
+        self.replace_custom = replace_custom
+        self.dry_run = dry_run
+        self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
+        self.failures: dict[str, None] = {}
+        self.rolls: set[Roll] = set()
+        self.rows: list[dict[str, Any]] = []
+        self.page: list[Balance] = []
+        self.custom: list[str] = []
+        """Sidecars whose balance was set by hand, and stays."""
+        self.written: set[Path] = set()
+        self.unchanged = self.developed = 0
+
+    def plan(self, asked: Photographs) -> None:
+        """Find out what is to be written for photographs."""
         from c5.photos.writing import plan_outputs, protect
 
         def is_catalogued(place: Path) -> bool:
-            return overwrite and catalog is not None and os.path.exists(place) and catalog.holds(place)
+            return self.overwrite and self.catalog is not None and os.path.exists(place) and self.catalog.holds(place)
 
-        self.outputs = outputs
-        overwrite = self.overwrite = overwrite or replace_custom
-        self.replace_custom = replace_custom
         self.asked = asked
         paths = asked.paths
-        self.places, refused = plan_outputs(paths, outputs, out, asked.root, is_catalogued)
-        self.failures = [failure.message for failure in (*asked.unreadable, *refused)]
+        self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_catalogued)
+        self.fail(*(failure.message for failure in (*asked.unreadable, *refused)))
         pages = range(1, -(-len(paths) // PAGE) + 1)
-        names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if sheet else []
-        self.sheets = [(out or Path()) / name for name in names]
-        self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
+        names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if self.has_sheets else []
+        self.sheets = [(self.out or Path()) / name for name in names]
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
         find_original = protect(paths, is_catalogued)
         self.closed = {place for place in for_set if find_original(place)}
         """Places of files for the whole set that originals have."""
-        self.failures += [f"{place}: {find_original(place)}; write to another folder" for place in self.closed]
+        self.fail(*(f"{place}: {find_original(place)}; write to another folder" for place in self.closed))
         places = [*self.places.values(), *for_set]
-        self.there = set() if overwrite else {place for place in places if os.path.lexists(place)} - self.closed
+        self.there = set() if self.overwrite else {place for place in places if os.path.lexists(place)} - self.closed
         """What exists already and stays."""
-        self.is_printed = (not outputs and not for_set) or None in self.tables.values()
+        self.is_printed = (not self.outputs and not for_set) or None in self.tables.values()
         self.due = paths
         """The photographs of which something is to be written or printed."""
         if not self.is_printed and (self.there | self.closed).issuperset(for_set):
             unfinished = {path for (path, _), place in self.places.items() if place not in self.there}
             unfinished |= {failure.path for failure in refused}
             self.due = [path for path in paths if path in unfinished]
-        self.rolls: set[Roll] = set()
-        self.rows: list[dict[str, Any]] = []
-        self.page: list[Balance] = []
-        self.custom: list[str] = []
-        """Sidecars whose balance was set by hand, and stays."""
-        self.passed = asked.exports
-        self.written = self.unchanged = 0
 
-    def add_groups(self, place: Path) -> None:
-        """Write the groups too, into a file that is not there yet."""
-        self.tables["groups"] = place
-        self.due = self.asked.paths
+    def fail(self, *messages: str) -> None:
+        """Keep what has failed, each thing once."""
+        self.failures |= dict.fromkeys(messages)
 
-    def show_plan(self) -> None:
-        """Print what would be written, and what would be refused."""
-        from c5.photos.writing import refuse_foreign
+    def work(self, settings: Settings) -> None:
+        """Balance what is due, and write and print it as it comes."""
+        from c5.parallel import in_parallel
+        from c5.photos.balancing import balance
 
-        outputs: list[tuple[Output | None, Path]] = [
-            (self.outputs[kind], place) for (_, kind), place in self.places.items()
-        ]
-        outputs += [(None, place) for place in self.sheets if place not in self.closed]
-        count = 0
-        for output, place in outputs:
-            if place in self.there:
-                continue
-            try:
-                refuse_foreign(output, place)
-            except C5Error as error:
-                self.failures.append(str(error))
-                continue
-            count += 1
-            how = "add to" if output is not None and output.keeps and os.path.exists(place) else "write"
-            console.print(f"would {how} {printable(place)}")
-        for table in self.tables.values():
-            if table is not None and table not in (self.there | self.closed):
-                count += 1
-                console.print(f"would write {printable(table)}")
-        for failure in self.failures:
-            complain(failure)
-        errors.print(f"{len(self.due)} photographs to read, {count} files to write, {len(self.there)} already there")
-        if self.failures:
-            raise typer.Exit(1)
+        with ExitStack() as stack:
+            results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due, tell=_note)))
+            written = stack.enter_context(closing(in_parallel(self.write, results)))
+            progress = stack.enter_context(progress_bar())
+            for result, made in progress.track(written, len(self.due), description="balancing"):
+                self.take(result, made, settings.selection.value)
 
     def write(self, result: Balance | Failure) -> list[Path | C5Error | None]:
         """Write the files of one photograph; where they are, or what is wrong with them. None is one that stays."""
@@ -372,9 +383,12 @@ class _Run:
             place = self.places.get((result.path, name))
             if place is None or place in self.there or isinstance(result, Failure):
                 continue
-            how = {"overwrite": self.overwrite, "replace_custom": self.replace_custom}
+            how = {"overwrite": self.overwrite, "replace_custom": self.replace_custom, "dry_run": self.dry_run}
             try:
-                done.append(write_output(result, output, place, **how))
+                made = write_output(result, output, place, **how)
+                done.append(made)
+                if made is not None:
+                    self.written.add(made)
             except CustomBalanceError as error:
                 done.append(error)
             except C5Error as error:
@@ -389,23 +403,23 @@ class _Run:
 
         if isinstance(result, Failure):
             if isinstance(result, Developed) and result.path not in self.asked.named:
-                self.passed += 1
+                self.developed += 1
             else:
-                self.failures.append(result.message)
+                self.fail(result.message)
             return
         if result.roll not in self.rolls:
             self.rolls.add(result.roll)
-            self.failures += [failure.message for failure in result.roll.failures]
+            self.fail(*(failure.message for failure in result.roll.failures))
             _print_roll(result.roll, selection)
         for item in made:
             if isinstance(item, CustomBalanceError):
                 self.custom.append(str(item))
             elif isinstance(item, C5Error):
-                self.failures.append(str(item))
+                self.fail(str(item))
             elif item is None:
                 self.unchanged += 1
             else:
-                self._note_written(item)
+                self._show_written(item)
         row = describe(result, self.outputs.values())
         self.rows.append(row)
         if row["note"]:
@@ -433,26 +447,27 @@ class _Run:
                 encode = partial(_encode_groups, place) if name == "groups" else partial(_encode, name)
                 self._write_for_set(place, partial(encode, self.rows))
 
-    def print_summary(self) -> None:
+    def print_summary(self, *, with_hints: bool = True) -> None:
         uncertain = sum(row["uncertain"] for row in self.rows)
         for kept in self.custom[:SHOWN]:
             errors.print(f"left alone: {printable(kept)}")
         if len(self.custom) > SHOWN:
             errors.print(f"left alone: {len(self.custom) - SHOWN} more")
-        counts = {"written": self.written, "already there": len(self.there) + self.unchanged, "uncertain": uncertain}
-        counts |= {name: count for name, count in self._passed_over().items() if count}
-        counts["failed"] = len(self.failures)
-        text = ", ".join(f"{count} {what}" for what, count in counts.items())
-        hints = ["--overwrite replaces what is there"] if self.there else []
+        there = len(self.there - self.written) + self.unchanged
+        made = "to write" if self.dry_run else "written"
+        counts = {made: len(self.written), "already there": there, "uncertain": uncertain}
+        counts |= {"set by hand": len(self.custom)} if self.custom else {}
+        parts = [f"{count} {what}" for what, count in counts.items()]
+        passed = self.asked.exports + self.developed
+        parts += [f"{plural(passed, 'picture')} passed over"] if passed else []
+        text = ", ".join([*parts, f"{len(self.failures)} failed"])
+        hints = ["--overwrite replaces what is there"] if self.there - self.written else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
         if not self.outputs and not self.tables and not self.sheets and self.rows:
             hints.append(
                 "to write it for your program, add --xmp, --pp3, --darktable or --dng; for pictures, --preview"
             )
-        errors.print("; ".join([text, *hints]))
-
-    def _passed_over(self) -> dict[str, int]:
-        return {"set by hand": len(self.custom), "pictures passed over": self.passed}
+        errors.print("; ".join([text, *hints] if with_hints else [text]))
 
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
@@ -460,7 +475,7 @@ class _Run:
 
         number, page = (len(self.rows) - 1) // PAGE, self.page
         self.page = []
-        title = f"{len(page)} photographs"
+        title = plural(len(page), "photograph")
         if len(self.sheets) > 1:
             title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
         place = self.sheets[number]
@@ -473,13 +488,18 @@ class _Run:
         if place in self.there or place in self.closed:
             return
         try:
-            self._note_written(write_file(place, make()))
+            made = write_file(place, make(), dry_run=self.dry_run)
         except C5Error as error:
-            self.failures.append(str(error))
+            self.fail(str(error))
+            return
+        self.written.add(made)
+        self._show_written(made)
 
-    def _note_written(self, path: Path) -> None:
-        self.written += 1
-        errors.print(printable(path))
+    def _show_written(self, path: Path) -> None:
+        if self.dry_run:
+            console.print(f"would {'change' if os.path.exists(path) else 'write'} {printable(path)}")
+        else:
+            errors.print(printable(path))
 
 
 def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> bytes:
@@ -503,7 +523,7 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
     what = {
         Origin.NOWHERE: "no roll, from the file alone",
-        Origin.CATALOG: f"roll of {roll.size} {selection} photographs",
+        Origin.CATALOG: f"roll of {plural(roll.size, f'{selection} photograph')}",
         Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:
@@ -516,6 +536,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from c5.photos.summary import show_kelvin
 
     table = []
+    has_looks = any(row["look"] for row in rows)
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
@@ -524,8 +545,11 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         cells += ["-" if doubt is None else f"{doubt:.1f}°{mark}", row["by"]]
         cells += [row["group"]] if row["group"] is not None else []
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
+        if has_looks:
+            cells += ["-" if row["light_kelvin"] is None else show_kelvin(row["light_kelvin"]), row["look"] or "-"]
         table.append(cells)
     group = ["group"] if any(row["group"] is not None for row in rows) else []
-    print_table(["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "from the camera's own"], table)
+    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "from the camera's own"]
+    print_table([*headings, "the light's K", "look"] if has_looks else headings, table)
     if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback")

@@ -10,6 +10,7 @@ import typer
 
 from c5.cli.console import console
 from c5.cli.options import AssumeSrgb, Black, CameraName, ModelName, OutFile, Overwrite, White, check_free, read_roll
+from c5.words import plural
 
 
 def calibrate(
@@ -35,4 +36,4 @@ def calibrate(
     assert profile is not None  # a roll of a folder has one
     path = replace(profile, camera=camera or profile.camera).save(out)
     size = path.stat().st_size / 1000
-    console.print(f"{path}: profile of {profile.n_images} images for the model {loaded.name}, {size:.0f} KB")
+    console.print(f"{path}: profile of {plural(profile.n_images, 'image')} for the model {loaded.name}, {size:.0f} KB")

@@ -13,6 +13,7 @@ import typer
 from c5.cli.console import complain, console, print_table, progress_bar
 from c5.cli.options import AsJson, AssumeSrgb, Black, CameraName, CatalogFile, Jobs, White
 from c5.errors import ReadError
+from c5.words import plural
 
 app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
 
@@ -58,7 +59,7 @@ def add(
     counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
     console.print(", ".join(f"{count} {name}" for name, count in counts.items()))
     if nameless:
-        console.print(f"note: {nameless} do not name their camera: give it with --camera to use them")
+        console.print(f"note: {plural(nameless, 'photograph')} of an unnamed camera: give it with --camera to use them")
     for folder, count in sorted(added.absent.items()):
         complain(f"{folder}: gone, empty or closed; {count} kept: mount its disk, or run c5 catalog forget")
     for failure in added.failed[:SHOWN]:

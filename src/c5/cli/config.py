@@ -1,30 +1,97 @@
-"""Defaults for options from the user's `c5.toml`: a table for each command, keys named like the long options."""
+"""The user's `c5.toml`: a table for each command with defaults for its options, keys named like the long options, and
+looks for cameras and folders."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from c5.cli.options import LOOKS
 from c5.errors import ParameterError
 from c5.io.files import config_folder, read_toml
 
+if TYPE_CHECKING:
+    from c5.photos.taste import Rule, Taste
+
 FILE = "c5.toml"
 VARIABLE = "C5_CONFIG"
+LOOK = "look"
 
 
 def read_defaults(command: Any) -> dict[str, Any]:
     """The file's content as click's `default_map` for the command; nothing where there is no file."""
     path = find_config()
-    return {} if path is None else _read_table(path, read_toml(path), command, "")
+    if path is None:
+        return {}
+    content = read_toml(path)
+    content.pop(LOOK, None)
+    return _read_table(path, content, command, "")
+
+
+def find_taste(context: typer.Context) -> Taste:
+    """The looks of a run of a command: of its flags, which always win, of `c5.toml`, and of its defaults there."""
+    from c5.photos.taste import Rule, Taste
+
+    given: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for name in LOOKS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
+            (given if source.name == "COMMANDLINE" else defaults)[name] = context.params[name]
+    return Taste((Rule(_load(defaults)), *read_looks()), _load(given))
+
+
+def read_looks() -> list[Rule]:
+    """The looks of the file for cameras and folders."""
+    path = find_config()
+    entries = [] if path is None else read_toml(path).get(LOOK, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ParameterError(f"{path}: {LOOK} must be tables: [[{LOOK}]], then a line for each value")
+    return [_read_look(f"{path}: {LOOK} {number}", entry) for number, entry in enumerate(entries, 1)]
+
+
+def _read_look(where: str, entry: dict[str, Any]) -> Rule:
+    from c5.photos.taste import Rule
+
+    number: tuple[type, ...] = (int, float)
+    kinds = {"camera": (str,), "folder": (str,), "strength": number, "keep-warmth": (bool,), "warmer": number}
+    kinds |= {"tint": number, "learned": (bool,)}
+    for key, value in entry.items():
+        if key not in kinds:
+            raise ParameterError(f"{where}: {key} is no key of a look; there are {', '.join(kinds)}")
+        if type(value) not in kinds[key]:
+            wanted = {str: "text", bool: "true or false"}.get(kinds[key][0], "a number")
+            raise ParameterError(f"{where}: {key} must be {wanted}, not {value!r}")
+    values = {key.replace("-", "_"): value for key, value in entry.items()}
+    camera, folder = values.pop("camera", None), values.pop("folder", None)
+    place = None if folder is None else Path(os.path.expanduser(folder))
+    if place is not None and (not place.is_absolute() or "\0" in folder):
+        raise ParameterError(f"{where}: folder must begin with / or ~, not be {folder!r}")
+    try:
+        return Rule(_load(values), camera, place)
+    except ParameterError as error:
+        raise ParameterError(f"{where}: {error}") from None
+
+
+def _load(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a look, with the one that was learned in the place of the wish for it."""
+    if "learned" not in values:
+        return values
+    from c5.photos.learning import load_look
+
+    return values | {"learned": load_look() if values["learned"] else None}
 
 
 def find_config() -> Path | None:
-    """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there."""
+    """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there.
+
+    The null device stands for no file.
+    """
     if named := os.environ.get(VARIABLE):
-        return Path(named)
+        return None if named == os.devnull else Path(named)
     path = config_folder() / FILE
     return path if path.is_file() else None
 

@@ -31,8 +31,10 @@ FLAGS = {
     "write to another folder": "write to another folder: --out DIR",
     "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",
+    "learn one from your edits": "learn one from your edits: c5 learn DIR",
     "prepare it for the recipe": "prepare it again with c5 data prepare --for",
     "more problems)": "more problems: see c5 data check)",
+    "let an evaluation write one": "make it with c5 evaluate --estimates FILE",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""
 

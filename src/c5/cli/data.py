@@ -10,6 +10,7 @@ import typer
 
 from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import Datasets, LayoutName, OutFile, Overwrite, check_free
+from c5.words import plural
 
 if TYPE_CHECKING:
     from c5.datasets import Problem, Report, Sample
@@ -33,7 +34,7 @@ def check(
 
     kind = find_layout(data, layout)
     found = examine(data, kind.NAME)
-    console.print(f"{data}: {len(found.samples)} images in the layout {kind.NAME}: {kind.DESCRIPTION}")
+    console.print(f"{data}: {plural(len(found.samples), 'image')} in the layout {kind.NAME}: {kind.DESCRIPTION}")
     groups = group_samples(found.samples)
     quick = quick or all(sample.prepared for sample in found.samples)  # a prepared set holds no images
     problems = found.problems + find_duplicates(found.samples)
@@ -138,7 +139,8 @@ def write_images(out: Path, write: Callable[[], Report]) -> Report:
         complain(f"stopped; the same command goes on from {out}.part")
         raise typer.Exit(130) from None
     size = out.stat().st_size
-    console.print(f"{out}: {report.written} images, {size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each")
+    each = f"{size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each"
+    console.print(f"{out}: {plural(report.written, 'image')}, {each}")
     return report
 
 
@@ -158,4 +160,4 @@ def _print_table(groups: list[Group]) -> None:
 def _print_problems(problems: list[Problem], what: str = "") -> None:
     for problem in problems:
         complain(f"{what}{problem.message}")
-    complain(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}")
+    complain(plural(len(problems), "problem"))

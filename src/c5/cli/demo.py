@@ -10,6 +10,7 @@ import typer
 
 from c5.cli.console import console
 from c5.cli.options import MethodName, OutFolder, Overwrite, Seed, check_free
+from c5.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ def demo(
         estimator = find_estimator(method)
     rng = np.random.default_rng(seed)
     camera = VirtualCamera.random(rng)
-    console.print(f"Rendering {count} photographs with the virtual camera {camera.name} ...")
+    console.print(f"Rendering {plural(count, 'photograph')} with the virtual camera {camera.name} ...")
     rendered = write_roll(roll, camera, count, rng)
     with Catalog.open(out / "catalog.db") as catalog:
         catalog.add([roll])
@@ -76,7 +77,7 @@ def demo(
     by = method or "the bundled model"
     title = f"Camera roll of {camera.name}, balanced by {by}: {np.mean(misses):.1f}° off on average"
     write_picture(sheet, make_sheet(title, ["as shot", "balanced"], frames))
-    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {count} photographs")
+    console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {plural(count, 'photograph')}")
     console.print(f"DNG files             {roll}")
     console.print(f"Their catalogue       {out / 'catalog.db'}")
     console.print(f"True illuminants      {roll / MANIFEST}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,14 @@ from c5.errors import C5Error, ParameterError
 
 if TYPE_CHECKING:
     from c5.ccc import Estimate
+    from c5.colorimetry.matrices import CameraMatrices
     from c5.image import LinearImage
     from c5.photos.photo import Reading
 
 
-HEADINGS = ("file", "illuminant r g b", "gains r g b", "uncertainty")
+HEADINGS = {"file": "file", "illuminant": "illuminant r g b", "gains": "gains r g b", "kelvin": "K (90 %)"}
+HEADINGS |= {"tint": "tint (90 %)", "uncertainty_deg": "uncertainty", "bound_deg": "90 % within"}
+"""Of the table, by the key of what stands below."""
 
 
 def estimate(
@@ -37,7 +41,8 @@ def estimate(
 ) -> None:
     """Print the light of images and the gains that make it white.
 
-    With --roll or --profile the model knows the camera; without, it works from each image alone.
+    With --roll or --profile the model knows the camera; without, it works from each image alone. Temperature and tint
+    are those of Adobe's programs, from the matrices of the camera. 90 % of the lights are within the bounds.
     """
     from c5.estimators import is_model
     from c5.model import load_model
@@ -55,17 +60,19 @@ def estimate(
     failures, rows = [], []
     for path in show_progress(files, "estimating"):
         try:
-            found = estimator(reading.read(path).image)
+            photograph = reading.read(path)
+            found = _describe(path, estimator(photograph.image), photograph.matrices)
         except C5Error as error:
             failures.append(error)
             continue
         if as_json:
-            print(json.dumps({"file": str(path)} | _as_json(found)), flush=True)
+            print(json.dumps(found), flush=True)
         else:
-            rows.append(_as_row(path, found))
+            rows.append(found)
     if rows:
-        shown = 4 if any(row[-1] for row in rows) else 3  # only models know how sure they are
-        print_table(HEADINGS[:shown], (row[:shown] for row in rows))
+        # Only models know how sure they are, and only files with matrices have a temperature.
+        shown = [key for key in HEADINGS if any(key in row for row in rows)]
+        print_table([HEADINGS[key] for key in shown], ([_show(row, key) for key in shown] for row in rows))
     for failure in failures:
         complain(failure)
     if failures:
@@ -94,15 +101,36 @@ def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
             complain(f"passed over: {error}")
 
 
-def _as_json(found: Estimate) -> dict[str, Any]:
+def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> dict[str, Any]:
+    """What is known of an estimate, ready for JSON; what is not known is left out."""
+    from c5.colorimetry.temperature import bound_temperature, dng_temperature
+
     result: dict[str, Any] = {
+        "file": str(path),
         "illuminant": [round(float(value), 6) for value in found.illuminant],
         "gains": [round(float(value), 6) for value in found.gains],
     }
-    return result if found.uncertainty is None else result | {"uncertainty_deg": round(found.uncertainty, 4)}
+    with suppress(ParameterError):  # the matrices fit no such light
+        if matrices is not None:
+            temperature = dng_temperature(found.illuminant, matrices)
+            result |= {"kelvin": round(temperature.kelvin), "tint": round(temperature.tint)}
+        if matrices is not None and found.bound_covariance is not None:
+            bounds = bound_temperature(found.illuminant, found.bound_covariance, matrices)
+            result |= {"kelvin_low": round(bounds.lowest), "kelvin_high": round(bounds.highest)}
+            result["tint_bound"] = round(bounds.tint, 1)
+    if found.uncertainty is not None and found.bound_deg is not None:
+        result |= {"uncertainty_deg": round(found.uncertainty, 4), "bound_deg": round(found.bound_deg, 4)}
+    return result
 
 
-def _as_row(path: Path, found: Estimate) -> list[str]:
-    spread = "" if found.uncertainty is None else f"{found.uncertainty:.2f}°"
-    numbers = (" ".join(f"{value:.4f}" for value in values) for values in (found.illuminant, found.gains))
-    return [str(path), *numbers, spread]
+def _show(row: dict[str, Any], key: str) -> str:
+    """A cell of the table."""
+    if key not in row:
+        return ""
+    if key == "file":
+        return str(row[key])
+    if key == "kelvin":
+        return f"{row[key]}" + (f" ({row['kelvin_low']}-{row['kelvin_high']})" if "kelvin_low" in row else "")
+    if key == "tint":
+        return f"{row[key]:+d}" + (f" ± {row['tint_bound']:.0f}" if "tint_bound" in row else "")
+    return f"{row[key]:.2f}°" if key.endswith("_deg") else " ".join(f"{value:.4f}" for value in row[key])

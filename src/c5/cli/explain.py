@@ -35,4 +35,5 @@ def explain(
     loaded = load_model(model)
     reading = Reading(black, white, assume_srgb)
     known = options.find_roll(roll, profile, loaded, reading, thumbnails=True)
-    console.print(write_picture(out, draw_explanation(loaded, reading.read(file).image, known)))
+    photograph = reading.read(file)
+    console.print(write_picture(out, draw_explanation(loaded, photograph.image, known, photograph.matrices)))

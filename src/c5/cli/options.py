@@ -55,6 +55,33 @@ Seed = Annotated[int, typer.Option("--seed", help="Another number gives another 
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
 
+# The look; the names are those of the fields of `c5.photos.taste.Look`
+
+LOOKS: dict[str, tuple[object, object]] = {
+    "strength": (
+        Annotated[
+            float | None,
+            typer.Option(
+                "--strength", min=0, max=1, help="Less than 1 keeps a part of the light's color; 0 keeps all of it."
+            ),
+        ],
+        None,
+    ),
+    "keep_warmth": (
+        Annotated[bool, typer.Option("--keep-warmth", help="Keep a part of the color of warm light, below 5000 K.")],
+        False,
+    ),
+    "warmer": (
+        Annotated[float, typer.Option("--warmer", metavar="MIRED", help="Make pictures warmer; below zero, colder.")],
+        0.0,
+    ),
+    "tint": (
+        Annotated[float, typer.Option("--tint", help="Make pictures more magenta; below zero, greener.")],
+        0.0,
+    ),
+    "learned": (Annotated[bool, typer.Option("--learned", help="Use the look that `c5 learn` has found.")], False),
+}
+
 # What comes out
 
 OutFile = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
@@ -65,9 +92,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per
 
 
 def check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to replace what exists, before the work begins."""
+    """Refuse to replace what exists, and in any case what is in the catalogue, before the work begins."""
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
+    for file in path.iterdir() if path.is_dir() else [path]:
+        if file.exists() and _is_catalogued(file):
+            raise WriteError(f"{file}: is in the catalogue; choose another name")
+
+
+def _is_catalogued(path: Path) -> bool:
+    from c5.photos import catalog
+
+    place = catalog.default_path()
+    if not place.is_file():
+        return False
+    with catalog.Catalog.open(place) as opened:
+        return opened.holds(path)
 
 
 def find_roll(

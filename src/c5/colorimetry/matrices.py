@@ -7,6 +7,8 @@ the matrix from white-balanced camera RGB to linear sRGB. Equations are those of
 from __future__ import annotations
 
 import csv
+import io
+import os
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,6 +19,7 @@ from numpy.typing import ArrayLike
 from c5.color import Float64s, as_illuminant, camera_to_srgb
 from c5.colorimetry.spectra import black_body, xyz
 from c5.errors import C5Error, DataError, ParameterError
+from c5.regular import open_regular
 
 COOLEST, HOTTEST = 2500.0, 7500.0
 """The range that is searched for the temperature of an illuminant, in kelvin, as in the paper."""
@@ -105,9 +108,11 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path}: too large for a table of camera matrices; give a CSV file with a line a camera")
-        with path.open(newline="", encoding="utf-8") as file:
+        with io.TextIOWrapper(open_regular(path), "utf-8", newline="") as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                raise DataError(
+                    f"{path}: too large for a table of camera matrices; give a CSV file with a line a camera"
+                )
             rows = csv.DictReader(file)
             missing = {"camera", *COLUMNS} - set(rows.fieldnames or ())
             if missing:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import Float64s, as_illuminant, reproduction_error
+from c5.color import Float64s, as_illuminant, reproduction_error, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
 
@@ -82,6 +82,14 @@ class TemperatureTint(NamedTuple):
     tint: float
 
 
+class TemperatureBounds(NamedTuple):
+    """Between what temperatures a light is, and how far on either side of its tint."""
+
+    lowest: float  # kelvin
+    highest: float
+    tint: float
+
+
 class TemperatureGreen(NamedTuple):
     """A light as RawTherapee shows it."""
 
@@ -125,6 +133,23 @@ def dng_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> Temperat
     return xy_to_temperature(neutral_to_xy(illuminant, matrices))
 
 
+def bound_temperature(illuminant: ArrayLike, covariance: ArrayLike, matrices: CameraMatrices) -> TemperatureBounds:
+    """How far a light may be from its temperature and tint, given the (2, 2) covariance of its u and v, in nats^2.
+
+    The bounds are one standard deviation away, in mireds and in tints: 90 % bounds, if the covariance is that of
+    `c5.Estimate.bound_covariance`.
+    """
+    center, (variances, axes) = rgb_to_uv(illuminant), np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
+    steps = []
+    for half in (np.sqrt(np.maximum(variances, 0)) * axes).T:
+        ends = [dng_temperature(uv_to_rgb(center + end), matrices) for end in (-half, half)]
+        steps.append([(1e6 / ends[1].kelvin - 1e6 / ends[0].kelvin) / 2, (ends[1].tint - ends[0].tint) / 2])
+    mireds, tint = np.linalg.norm(steps, axis=0)
+    here = 1e6 / dng_temperature(illuminant, matrices).kelvin
+    lowest, highest = 1e6 / np.clip([here + mireds, here - mireds], 1e6 / HOTTEST_LINE, 1e6 / COOLEST_LINE)
+    return TemperatureBounds(float(lowest), float(highest), float(tint))
+
+
 def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
     """The whole numbers in the range of Adobe's sliders that take the most of an illuminant out of a picture.
 
@@ -155,7 +180,7 @@ def adobe_neutral(kelvin: ArrayLike, tint: ArrayLike, matrices: CameraMatrices) 
     As in the DNG SDK, no channel is below a thousandth of the largest.
     """
     kelvin, tint = np.asarray(kelvin, dtype=np.float64), np.asarray(tint, dtype=np.float64)
-    u, v = np.moveaxis(_temperature_to_uv(1e6 / kelvin, tint), -1, 0)
+    u, v = np.moveaxis(temperature_to_uv(1e6 / kelvin, tint), -1, 0)
     white = np.stack([3 * u, 2 * v, 4 - u - 10 * v], axis=-1)
     neutral = (matrices.matrix(kelvin) @ white[..., None])[..., 0]
     return np.asarray(np.clip(neutral / neutral.max(axis=-1, keepdims=True), 0.001, 1))
@@ -251,7 +276,7 @@ def _rawtherapee_lights() -> Float64s:
     return np.asarray(np.concatenate([warm, cold / cold[:, 1:2]]) @ _RT_XYZ_TO_SRGB.T)
 
 
-def _temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float64s:
+def temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float64s:
     """(..., 2) CIE 1960 chromaticities of temperatures and tints."""
     u, v, along_u, along_v = (np.interp(mireds, _MIREDS, column) for column in (*_CURVE.T, *_ALONG.T))
     steps = tint / (TINT_SCALE * np.hypot(along_u, along_v))

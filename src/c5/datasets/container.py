@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,8 @@ import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
 from c5.errors import C5Error, DataError, ReadError, WriteError
-from c5.io.files import NOT_OWN, open_regular
+from c5.io.files import NOT_OWN
+from c5.regular import open_regular
 
 START = struct.Struct("<8sI")  # magic, version
 CHUNK = struct.Struct("<4sII")  # kind, bytes of the head, bytes of the payload; then both, and the CRC-32 of all of it
@@ -221,6 +223,10 @@ class Report(NamedTuple):
     """Images that could not be used, and are not in the file."""
 
 
+class BusyError(WriteError):
+    """Another process is writing the same file."""
+
+
 class Encoded(NamedTuple):
     """What is written of one image."""
 
@@ -242,15 +248,16 @@ def write_container(
     each: Callable[..., Iterable[tuple[tuple[Sample, str | None], Encoded | str | C5Error]]],
     *,
     overwrite: bool = False,
+    complete: bool = False,
     more: dict[str, Any] | None = None,
 ) -> Report:
-    """Write samples to one file, whole or not at all.
+    """Write samples to one file, whole or not at all; nothing if it is to be `complete` and an image cannot be used.
 
     Records gather in a file with `.part` after its name, which becomes the file at the end. If it is there already, a
     writing was stopped: what is in it and still the same is not made again. The result is the same to the last byte.
     `each(function, items)` gives every item with its result, in order. `more` goes into the index.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays a link
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
     if path.exists() and not form.recognises(path):
@@ -258,17 +265,23 @@ def write_container(
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("r+b" if part.exists() else "x+b") as file:
-            _lock(file, part)
+        with _open_part(part) as file:
             draft = _Draft(file, form)
             skipped = _write_records(draft, samples, encode, each)
-            if draft.entries:
+            wanted = bool(draft.entries) and not (complete and skipped)
+            if wanted:
                 draft.finish(more or {})
+            if os.name == "nt":  # where an open file cannot be renamed; elsewhere its lock holds until it is
+                file.close()
+            if wanted:
+                os.replace(part, path)
+            else:
+                part.unlink()
+        if complete and skipped:
+            raise DataError(skipped[0].message)
         if not draft.entries:
-            part.unlink()
             reason = f"; the first: {skipped[0].message}" if skipped else ""
             raise DataError(f"{path}: no image could be used{reason}")
-        os.replace(part, path)
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
     return Report(len(draft.entries), skipped)
@@ -321,7 +334,7 @@ class _Draft:
         """Take over the whole records of an earlier writing."""
         start, found = START.pack(self.form.magic, self.form.version), self.file.read(START.size)
         if not start.startswith(found):
-            raise WriteError(f"{self.file.name}: in the way, and not of a writing to go on with; move or remove it")
+            raise _in_the_way(Path(self.file.name))
         self.file.write(start[len(found) :])
         self._end = position = START.size
         with suppress(*UNPACKING_ERRORS):
@@ -410,15 +423,36 @@ class _Draft:
         self._end = entry["offset"] + entry["length"]
 
 
+def _open_part(part: Path) -> BinaryIO:
+    """Open the file of a writing, new or stopped, for this process alone where the system has such locks."""
+    while True:
+        if os.path.lexists(part):
+            status = os.lstat(part)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # what a link leads to is somebody's
+                raise _in_the_way(part)
+        file = open(part, "r+b", opener=lambda path, flags: os.open(path, flags | os.O_CREAT, 0o666))  # noqa: SIM115
+        try:
+            _lock(file, part)
+            if os.path.exists(part) and os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+                return file
+            file.close()  # another process has finished it in the meantime
+        except BaseException:
+            file.close()
+            raise
+
+
 def _lock(file: BinaryIO, part: Path) -> None:
-    """Refuse to write where another process does. Only where the system has such locks."""
     with suppress(ImportError):
         import fcntl
 
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise WriteError(f"{part}: another process is writing to it; wait for it or choose another name") from None
+            raise BusyError(f"{part}: another process is writing to it; wait for it or choose another name") from None
+
+
+def _in_the_way(part: Path) -> WriteError:
+    return WriteError(f"{part}: in the way, and not of a writing to go on with; move or remove it")
 
 
 def _read_chunk(file: BinaryIO, position: int) -> bytes:

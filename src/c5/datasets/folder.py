@@ -18,6 +18,7 @@ from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label
 from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import DataError
+from c5.regular import read_text
 
 NAME = "folder"
 DESCRIPTION = "NAME_sensorname_CAMERA.png with NAME_sensorname_CAMERA_metadata.json"
@@ -49,7 +50,7 @@ def read(folder: Path) -> Found:
 
 def _read_illuminant(path: Path) -> Float64s:
     try:
-        metadata = json.loads(path.read_text())
+        metadata = json.loads(read_text(path))
     except FileNotFoundError:
         raise DataError(f"{path}: missing; complete the folder or remove the image") from None
     except (OSError, ValueError) as error:

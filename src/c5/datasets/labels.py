@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from c5.color import Float64s, as_illuminant
 from c5.errors import DataError, ParameterError
+from c5.regular import read_text
 
 
 def as_label(rgb: ArrayLike, path: Path) -> Float64s:
@@ -22,7 +23,7 @@ def as_label(rgb: ArrayLike, path: Path) -> Float64s:
 def read_numbers(path: Path, count: int | None) -> Float64s:
     """All numbers of a text file, as many as there must be."""
     try:
-        values = np.array(path.read_text().replace(",", " ").split(), dtype=np.float64)
+        values = np.array(read_text(path).replace(",", " ").split(), dtype=np.float64)
     except (OSError, ValueError):
         raise DataError(f"{path}: missing or not numbers; complete the folder or remove the image") from None
     if count is not None and values.size != count:
@@ -33,7 +34,7 @@ def read_numbers(path: Path, count: int | None) -> Float64s:
 def read_word(path: Path, remedy: str) -> str:
     """The one line of a text file."""
     try:
-        text = path.read_text().strip()
+        text = read_text(path).strip()
     except (OSError, UnicodeDecodeError):
         text = ""
     if not text:

@@ -7,6 +7,7 @@ levels, black is at 0 and white at the largest number of their type. `c5 demo` w
 from __future__ import annotations
 
 import csv
+import io
 import os
 import unicodedata
 import warnings
@@ -16,6 +17,7 @@ from pathlib import Path
 from c5.datasets.labels import as_label
 from c5.datasets.sample import Found, ImageFile, Levels, Problem, Sample
 from c5.errors import DataError, DataWarning
+from c5.regular import open_regular
 
 NAME = "manifest"
 DESCRIPTION = "a folder with manifest.csv (path, camera, r, g, b)"
@@ -64,7 +66,7 @@ def read(folder: Path) -> Found:
 def _read_rows(manifest: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row by column, with its number as a spreadsheet shows it: the header is row 1."""
     try:
-        with manifest.open(newline="", encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(open_regular(manifest), "utf-8-sig", newline="") as file:
             lines = ((number, row) for number, row in enumerate(csv.reader(file), 1) if any(map(str.strip, row)))
             _, head = next(lines, (0, []))
             header = [name.strip().lower() for name in head]

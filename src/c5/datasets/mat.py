@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from c5.color import Float64s
 from c5.errors import DataError
+from c5.regular import read_regular
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
@@ -20,7 +22,7 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     except ImportError:
         raise DataError(f"{path}: reading it needs scipy: run pip install 'c5-awb[train]'") from None
     try:
-        return dict(scipy_io.loadmat(path))
+        return dict(scipy_io.loadmat(io.BytesIO(read_regular(path))))
     except Exception as error:  # of many kinds, on damaged files and on those of MATLAB 7.3, which SciPy does not read
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: not a MATLAB file that can be read ({reason}); download it again") from error

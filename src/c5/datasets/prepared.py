@@ -10,16 +10,18 @@ import atexit
 import hashlib
 import shutil
 import tempfile
+import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
+from c5.datasets.container import BusyError, Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.features import Feature, prepare_image
 from c5.datasets.sample import Decoded, Found, Sample
-from c5.errors import DataError
+from c5.errors import DataError, DataWarning
 from c5.image import LinearImage
 from c5.io.files import cache_folder
 from c5.parallel import in_parallel, in_processes
@@ -31,6 +33,9 @@ FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
 
 FEW = 16
 """Processes are not worth their start for fewer images."""
+
+WAIT_SECONDS = 0.2
+"""How long to wait for another process before looking again."""
 
 
 class PreparedImage(Record):
@@ -76,6 +81,8 @@ def write_prepared(
     track: Callable[[Iterable[Sample]], Iterable[Sample]] = iter,
     overwrite: bool = False,
     jobs: int | None = None,
+    *,
+    complete: bool = False,
 ) -> Report:
     """Write features of images with their labels to one file, on all cores; see `write_container`."""
     wanted = tuple(dict.fromkeys(features))
@@ -83,7 +90,9 @@ def write_prepared(
     each = in_parallel if few or jobs == 1 else partial(in_processes, jobs=jobs)
     keys = [feature.key for feature in wanted]
     encode = partial(_encode, wanted, _digest(keys))
-    return write_container(track(samples), path, FORMAT, encode, each, overwrite=overwrite, more={"features": keys})
+    more = {"features": keys}
+    how = {"overwrite": overwrite, "complete": complete}
+    return write_container(track(samples), path, FORMAT, encode, each, **how, more=more)
 
 
 def _encode(features: tuple[Feature[Any], ...], keys: str, sample: Sample, earlier: str | None) -> Encoded | str:
@@ -107,7 +116,8 @@ def prepare(
     """The same samples with all of these features at hand.
 
     Samples that have them stay as they are. The others are prepared into a set in the user's cache folder, once: the
-    next call with the same images finds it there. An image that cannot be used is an error.
+    next call with the same images finds it there, and one at the same time in another process waits for it. An image
+    that cannot be used is an error.
     """
     wanted = {feature.key: feature for feature in features}
     keys = list(wanted)
@@ -119,15 +129,19 @@ def prepare(
             raise _not_prepared(sample, next(wanted[key] for key in keys if not sample.pixels.has(key)))
     contents = [[sample.name, sample.pixels.digest()] for sample in missing]
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
-    if not path.exists():
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a cache that cannot be written is only slower
+        path = _passing_folder() / path.name
+    busy = False
+    while not path.exists():
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError:  # a cache that cannot be written is only slower
-            path = _passing_folder() / path.name
-        report = write_prepared(missing, path, features, track)
-        if report.skipped:
-            path.unlink()
-            raise DataError(report.skipped[0].message)
+            write_prepared(missing, path, features, track, complete=True)
+        except BusyError:
+            if not busy:
+                warnings.warn("another process is preparing the same images: waiting for it", DataWarning, stacklevel=2)
+            busy = True
+            time.sleep(WAIT_SECONDS)
     kept = {sample.name: sample.prepared for sample in read(path).samples}
     return [replace(sample, prepared=kept.get(sample.name, sample.prepared)) for sample in samples]
 

@@ -15,9 +15,9 @@ import numpy as np
 from c5.color import Bools, Float64s
 from c5.errors import DataError, ReadError
 from c5.image import LinearImage
-from c5.io.files import read_regular
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS, read_mask
+from c5.regular import read_regular
 
 Decoded = TypeVar("Decoded")
 

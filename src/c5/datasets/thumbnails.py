@@ -11,6 +11,7 @@ S. Yue and M. Wei, "Effective cross-sensor color constancy using a dual-mapping 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from c5.datasets.sample import Found, ImageFile, Sample
 from c5.errors import C5Error, DataError
 from c5.image import LinearImage
 from c5.io.readers import read_image
+from c5.regular import read_regular
 
 NAME = "thumbnails"
 DESCRIPTION = "Cube+ and INTEL-TAU as 64x64 arrays: CAMERA/numpy_data/*.npy with CAMERA/numpy_labels/*.npy"
@@ -83,7 +85,7 @@ def read(folder: Path) -> Found:
 
 def _read_array(path: Path) -> np.ndarray:
     try:
-        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64).ravel()
+        return np.asarray(np.load(io.BytesIO(read_regular(path)), allow_pickle=False), dtype=np.float64).ravel()
     except FileNotFoundError:
         raise DataError(f"{path}: missing; complete the folder or remove the image") from None
     except (C5Error, OSError, ValueError, SyntaxError, EOFError) as error:

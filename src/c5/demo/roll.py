@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from c5.demo.photo import render_roll
 from c5.errors import WriteError
 from c5.io.files import NOT_OWN, write_file
 from c5.io.marks import is_signed
+from c5.regular import read_regular, read_text
 
 SIZE = (1280, 1920)
 """Height and width of a photograph: as with real cameras, several repeats of the filters go into a working pixel."""
@@ -56,10 +58,15 @@ def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.G
 def _remove_old_roll(folder: Path) -> None:
     """Remove the photographs of an earlier roll, by its manifest: a roll must come from one camera."""
     manifest = folder / MANIFEST
-    rows = list(csv.DictReader(manifest.read_text().splitlines())) if manifest.exists() else []
-    if not all(str(row.get("camera")).startswith("Virtual ") for row in rows):
+    if not os.path.lexists(manifest):
+        return
+    try:
+        rows = list(csv.DictReader(read_text(manifest).splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        rows = [{}]
+    if not all(str(row.get("camera")).startswith("Virtual ") and row.get("path") for row in rows):
         raise WriteError(f"{manifest}: {NOT_OWN}")
     for row in rows:
         path = folder / Path(row["path"]).name
-        if path.is_file() and is_signed(path.read_bytes()):  # anything else is somebody's own
+        if path.is_file() and is_signed(read_regular(path)):  # anything else is somebody's own
             path.unlink()

@@ -23,7 +23,7 @@ from c5.datasets.prepared import load_feature
 from c5.errors import ParameterError
 from c5.evaluation.protocols import Fold
 from c5.histograms import Histograms
-from c5.model import Model, Profile
+from c5.model import Model, Profile, load_model
 from c5.rolls import select_rolls
 
 REPEATS = 10
@@ -237,3 +237,36 @@ class Trained:
         if name not in self._profiles:
             self._profiles[name] = self.model.calibrate_histograms([self._histograms(task, index)])
         return self._profiles[name]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedApart:
+    """A folder of models, FOLD/model.c5 for each fold of a protocol: each is tested on the fold it was trained for."""
+
+    folder: Path
+    rolls: Rolls
+    learns: bool = False
+    device: str = "CPU"
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        return {path.parent.name: load_model(path) for path in sorted(self.folder.glob("*/model.c5"))}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"models": {fold: model.identity for fold, model in self.models.items()}} | self.rolls.settings
+
+    @property
+    def features(self) -> Sequence[Feature[Any]]:
+        return *(HistogramFeature(model.grid) for model in self.models.values()), *self.rolls.features
+
+    def estimate(self, task: Task) -> dict[str, Estimates]:
+        model = self.models.get(slug(task.fold.name))
+        if model is None:
+            missing = self.folder / slug(task.fold.name) / "model.c5"
+            raise ParameterError(f"{missing}: no such file; each fold needs the model that was trained for it")
+        return Trained(model, self.rolls).estimate(task)

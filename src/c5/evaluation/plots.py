@@ -17,7 +17,7 @@ from c5.evaluation.lights import FEWEST, LIGHTS, by_warmth
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
 from c5.io.files import write_file
-from c5.metrics import PERCENT, SHARES
+from c5.metrics import BOUND_FACTOR, PERCENT, SHARES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
             figures["lights"] = _draw_lights(results, rows, dataset)
         if unsure := {name: row for name, row in rows.items() if dataset in row.worst_found}:
             figures["uncertainty"] = _draw_uncertainty(results, unsure, dataset)
-        if bounded := {name: row for name, row in rows.items() if dataset in row.calibration}:
+        if bounded := {name: row for name, row in rows.items() if dataset in row.bound_factors}:
             figures["coverage"] = _draw_coverage(results, bounded, dataset)
         if sweeps := _find_sweeps(results.rows, dataset):
             figures["images"] = _draw_sweeps(results, sweeps, dataset)
@@ -131,9 +131,11 @@ def _draw_uncertainty(results: Results, rows: Shown, dataset: str) -> Figure:
 def _draw_coverage(results: Results, rows: Shown, dataset: str) -> Figure:
     figure, axes = _figure(results, dataset)
     for name, row in rows.items():
-        axes.plot([0, *row.calibration[dataset]], [0, *PERCENT], label=name)
+        axes.plot([0, *row.bound_factors[dataset]], [0, *PERCENT], label=name)
     axes.axhline(90, color="#999999", linewidth=1, linestyle=":")
-    axes.set(xlim=(0, 5), ylim=(0, 100), xlabel="times the stated uncertainty", ylabel="errors below that, %")
+    axes.axvline(BOUND_FACTOR, color="#999999", linewidth=1, linestyle=":")
+    axes.set(xlim=(0, 3), ylim=(0, 100), xlabel=f"factor of the bound; that of c5 is {BOUND_FACTOR:g}")
+    axes.set(ylabel="errors below their bound, %")
     _add_legend(axes)
     return figure
 

@@ -16,7 +16,7 @@ from c5.classical import METHODS
 from c5.datasets.features import Feature
 from c5.errors import C5Error
 from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
-from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
+from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained, TrainedApart
 from c5.image import LinearImage, shrink
 from c5.model import load_model
 
@@ -72,6 +72,8 @@ def find_methods(text: str, rolls: Rolls) -> list[Method]:
         return [Classical(name) for name in METHODS]
     if text in METHODS:
         return [Classical(text)]
+    if Path(text).is_dir():
+        return [TrainedApart(Path(text), rolls)]
     if is_model(text):
         return [Trained(load_model(text), rolls)]
     return [PluginMethod(find_estimator(text), rolls)]

@@ -17,7 +17,9 @@ from c5.choices import Format
 from c5.errors import DataError
 from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
-from c5.metrics import Statistics, coverage
+from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
+from c5.regular import read_text
+from c5.words import plural
 
 COLUMNS = {"Mean": "mean", "Med.": "median", "B. 25%": "best_25", "W. 25%": "worst_25", "Tri.": "trimean"}
 """The paper's headings, in its order, and the statistics under them."""
@@ -83,7 +85,7 @@ def make_tables(results: Results) -> list[Table]:
             lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
         how = ", geometric mean over cameras" if (results.protocol, dataset) in GEOMETRIC else ""
         learnt = f", learning methods trained on {trained_on}" if trained_on else ""
-        tables.append(Table(f"{dataset}, {count} images{how}{learnt}", list(COLUMNS), lines))
+        tables.append(Table(f"{dataset}, {plural(count, 'image')}{how}{learnt}", list(COLUMNS), lines))
     return tables
 
 
@@ -117,32 +119,38 @@ def make_light_table(results: Results, dataset: str) -> Table | None:
     return Table(title, headings, lines) if any(set(line.cells) != {"-"} for line in lines) else None
 
 
-COVERAGE = {"below it, %": "below", "below twice it, %": "below_twice", "90 % below": "factor_90"}
-"""What share of the errors stays below the uncertainty, and the multiple of it that 90 % of them stay below."""
-OTHERS = {"below the bound of the others, %": "below_others"}
-"""What share stays below the multiple that is right for 90 % on the other datasets, each counting alike."""
+COVERAGE = ("below_bound", "below_others", "bound_factor")
+"""The percentage of the errors on a dataset below their 90 % bound, and below the one with the mean of the factors that
+are right for the other datasets; and the factor that is right for the dataset itself (`c5.metrics.BOUND_FACTOR`)."""
 
 
 def covered(row: Row, dataset: str) -> dict[str, float]:
-    """How a row's uncertainty bounds its errors on a dataset; empty where it has none."""
-    if dataset not in row.calibration:
+    """How a row's bounds hold on a dataset, under the names of `COVERAGE`; empty where it has none."""
+    if dataset not in row.bound_factors:
         return {}
-    own = row.calibration[dataset]
-    found = {"below": coverage(own, 1), "below_twice": coverage(own, 2), "factor_90": own[89]}
-    others = [multiples[89] for name, multiples in row.calibration.items() if name != dataset]
+    own = row.bound_factors[dataset]
+    others = [factors[89] for name, factors in row.bound_factors.items() if name != dataset]
+    found = {"below_bound": coverage(own), "bound_factor": own[89]}
     return found | ({"below_others": coverage(own, float(np.mean(others)))} if others else {})
 
 
-def make_coverage_table(results: Results, dataset: str) -> Table | None:
-    """How the errors on a dataset compare with the uncertainties that were stated."""
-    columns = COVERAGE | (OTHERS if len(results.datasets) > 1 else {})
-    rows = [(row, covered(row, dataset)) for row in results.rows if dataset in row.calibration]
-    lines = [
-        Line(row.name, tuple(f"{found[name]:.3g}" if name in found else "-" for name in columns.values()))
-        for row, found in rows
-    ]
-    title = f"{dataset}, errors and the uncertainty stated for each"
-    return Table(title, list(columns), lines, ranked=False) if lines else None
+def make_coverage_tables(results: Results) -> list[Table]:
+    """What share of the errors stays below their bounds on each dataset, and the factor that is right on average."""
+    bounded = [row for row in results.rows if row.bound_factors]
+    datasets = [dataset for dataset in results.datasets if any(dataset in row.bound_factors for row in bounded)]
+    stated, fitted = [], []
+    for row in bounded:
+        found = [covered(row, dataset) for dataset in datasets]
+        mean = np.mean([each["bound_factor"] for each in found if each])
+        stated.append(Line(row.name, (*(_share(each, "below_bound") for each in found), f"{mean:.2f}")))
+        fitted.append(Line(row.name, tuple(_share(each, "below_others") for each in found)))
+    bound = f"{BOUND_FACTOR:g} hypot({UNKNOWN_DEG:g}, uncertainty)"
+    titles = (
+        f"Errors below their 90 % bound, {bound}, in percent; and the factor that is right on average",
+        "Errors below the bound with the factor that is right for the other datasets, in percent",
+    )
+    tables = [Table(titles[0], [*datasets, "factor"], stated, ranked=False)] if bounded else []
+    return tables + ([Table(titles[1], datasets, fitted, ranked=False)] if len(datasets) > 1 else [])
 
 
 def format_table(table: Table, style: Format) -> str:
@@ -209,7 +217,7 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
 FIGURES = tuple(f"{name}{suffix}" for name in Statistics._fields for suffix in ("", "_sd"))
 TIDY = (
     *("results", "protocol", "dataset", "camera", "light", "images", "method", "settings", "m", "selection", "draws"),
-    *("averaged", *FIGURES, *COVERAGE.values(), *OTHERS.values(), "trained_on", "source"),
+    *("averaged", *FIGURES, *COVERAGE, "trained_on", "source"),
 )
 """The columns of the CSV file."""
 
@@ -240,8 +248,15 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
         if path.suffix == ".json":
             parts.append((path.stem, 1, format_results(Results.load(path), style)))
         elif style is Format.MARKDOWN:
-            parts.append((path.stem, 0, path.read_text(encoding="utf-8")))
+            parts.append((path.stem, 0, _read_words(path)))
     return "\n\n".join(text.strip() for *_, text in sorted(parts)) + "\n"
+
+
+def _read_words(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as text in UTF-8 ({error}); write it again") from None
 
 
 def format_results(results: Results, style: Format) -> str:
@@ -249,8 +264,7 @@ def format_results(results: Results, style: Format) -> str:
     if style is Format.CSV:
         return format_tidy(tidy(results, "results"))
     lights = [make_light_table(results, dataset) for dataset in results.datasets if results.lights]
-    bounds = [make_coverage_table(results, dataset) for dataset in results.datasets]
-    tables = [*make_tables(results), make_camera_table(results), *lights, *bounds]
+    tables = [*make_tables(results), make_camera_table(results), *lights, *make_coverage_tables(results)]
     parts = [format_table(table, style) for table in tables if table is not None]
     return "\n".join([*parts, *([*_notes(results), _commands(results)] if style is Format.MARKDOWN else [])])
 
@@ -281,6 +295,10 @@ def _trained_on(results: Results, dataset: str) -> str:
 
 def _cell(value: float, deviation: float) -> str:
     return f"{value:.2f}" if deviation < 0.005 else f"{value:.2f}±{deviation:.2f}"
+
+
+def _share(found: dict[str, float], name: str) -> str:
+    return f"{found[name]:.1f}" if name in found else "-"
 
 
 def _camera_cell(row: Row, camera: str) -> str:

@@ -7,7 +7,7 @@
      "folds": [{"name": "...", "trained_on": ["NUS"], "training_images": 1736, "tested_on": ["Gehler-Shi"], ...}],
      "rows": [{"method": "c5", "variant": "m = 9", "apart": "", "draws": 10, "settings": {...}, "made": [{...}],
                "statistics": {"NUS": {"mean": [...], "deviation": [...]}, "NUS/Canon600D": ...},
-               "worst_found": {"NUS": [...]}, "calibration": {"NUS": [...]},
+               "worst_found": {"NUS": [...]}, "bound_factors": {"NUS": [...]},
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
@@ -15,7 +15,7 @@ more than once, `errors` has an entry for each time. `lights` are the true illum
 a nat. `photographs` counts what rolls of each camera are drawn from. `apart` is what tells a row from others of its
 method. Statistics are those of `c5.metrics.Statistics`, computed for each repeat
 from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
-`c5.metrics`, the mean over the repeats, and `calibration` that of all repeats, for methods that have an uncertainty.
+`c5.metrics`, the mean over the repeats, and `bound_factors` that of all repeats, for methods that have an uncertainty.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
-from c5.io.files import read_regular, write_file
-from c5.metrics import RepeatedStatistics, Statistics, calibration, summarize_repeats, worst_found
+from c5.io.files import write_file
+from c5.metrics import RepeatedStatistics, Statistics, bound_factors, summarize_repeats, worst_found
+from c5.regular import read_regular
 from c5.rolls import MOST_VIVID
 
 FORMAT, VERSION = "c5-results", 1
@@ -63,8 +64,8 @@ class Row:
     """Command, version, commit, device; several if its folds were not run at once."""
     worst_found: dict[str, list[float]] = field(default_factory=dict)
     """By dataset: what part of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
-    calibration: dict[str, list[float]] = field(default_factory=dict)
-    """By dataset: what multiple of their uncertainty 1, 2, ... 100 % of the errors stay below."""
+    bound_factors: dict[str, list[float]] = field(default_factory=dict)
+    """By dataset: with what factors bounds hold for 1, 2, ... 100 % of the errors (see `c5.metrics.bound_factors`)."""
     draws: int = 0
     """Repeats with other additional images or networks; 0 where that was not kept."""
     apart: str = ""
@@ -226,9 +227,9 @@ def make_row(
     }
     curves = {name: [worst_found(*pair) for pair in zip(stacked[name], unsure[name], strict=True)] for name in unsure}
     found = {name: np.mean(each, axis=0).round(4).tolist() for name, each in curves.items()}
-    multiples = {name: calibration(stacked[name], unsure[name]).round(3).tolist() for name in unsure}
+    factors = {name: bound_factors(stacked[name], unsure[name]).round(4).tolist() for name in unsure}
     draws = next(iter(stacked.values())).shape[0]
-    return Row(method, variant, statistics, passes, settings, made, found, multiples, draws)
+    return Row(method, variant, statistics, passes, settings, made, found, factors, draws)
 
 
 def merge(parts: Sequence[Results]) -> Results:
@@ -296,10 +297,10 @@ SHAPE: dict[Any, Any] = {
             "apart": str,
             "draws": int,
             "settings": {str: object},
-            "made": [{str: object}],
+            "made": [{"command": str, str: object}],
             "statistics": {str: {"mean": _NUMBERS, "deviation": _NUMBERS}},
             "worst_found": {str: _NUMBERS},
-            "calibration": {str: _NUMBERS},
+            "bound_factors": {str: _NUMBERS},
             "errors": [{str: [(float, type(None))]}],
         }
     ],
@@ -342,7 +343,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         "made": row.made,
         "statistics": statistics,
         **({"worst_found": row.worst_found} if row.worst_found else {}),
-        **({"calibration": row.calibration} if row.calibration else {}),
+        **({"bound_factors": row.bound_factors} if row.bound_factors else {}),
         "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),
     }
 
@@ -353,7 +354,7 @@ def _from_json(data: dict[str, Any]) -> Row:
         for name, both in data["statistics"].items()
     }
     errors = _convert(data["errors"], lambda hundredths: hundredths / 100)
-    late = {name: data[name] for name in ("worst_found", "calibration", "draws", "apart") if name in data}
+    late = {name: data[name] for name in ("worst_found", "bound_factors", "draws", "apart") if name in data}
     return Row(data["method"], data["variant"], statistics, errors, data["settings"], data["made"], **late)
 
 

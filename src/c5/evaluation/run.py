@@ -35,6 +35,7 @@ from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import write_file
 from c5.parallel import in_parallel
+from c5.regular import read_regular
 
 
 class Done(NamedTuple):
@@ -280,7 +281,7 @@ def _load(path: Path, key: str) -> tuple[dict[str, Estimates], dict[str, Any]] |
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(read_regular(path)), allow_pickle=False) as arrays:
             if str(arrays["key"]) != key:
                 return None
             variants = [name.partition(" ")[2] for name in arrays.files if name.startswith("illuminants ")]

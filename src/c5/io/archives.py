@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.errors import ReadError
-from c5.io.files import open_regular
 from c5.io.readers import decoding, read_npy_header
+from c5.regular import open_regular
 
 MOST_PARTS = 64
 REMEDY = "get or make it again"

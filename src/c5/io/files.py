@@ -1,8 +1,7 @@
-"""Opening regular files only, and writing files whole or not at all, never over a file that c5 did not write."""
+"""Writing files whole or not at all, never over a file that c5 did not write."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import platform
@@ -12,11 +11,12 @@ import tomllib
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 from c5.errors import ReadError, WriteError
 from c5.io.marks import is_own, sign
+from c5.regular import read_regular, read_text
 
 NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
 
@@ -27,45 +27,18 @@ _TEMPORARY = re.compile(re.escape(OWN_TEMPORARIES) + r"(\d{1,10})-[0-9a-f]{16}\.
 _looked_at: set[str] = set()
 
 
-def open_regular(path: str | bytes | Path) -> BinaryIO:
-    """Open a file to read from. Folders, pipes, devices and sockets raise OSError and are not opened."""
-    _check_regular(path, os.stat(path).st_mode)
-    # What the path names may change between the two; opening must not wait for somebody to write into a pipe.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    try:
-        _check_regular(path, os.fstat(descriptor).st_mode)
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def read_regular(path: str | bytes | Path) -> bytes:
-    """The whole content of a file, opened by `open_regular`."""
-    with open_regular(path) as file:
-        return file.read()
-
-
-def _check_regular(path: str | bytes | Path, mode: int) -> None:
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a device or a socket, not a file", os.fspath(path))
-
-
-def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) -> Path:
+def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None, dry_run: bool = False) -> Path:
     """Write a file under a temporary name beside its place, then rename it: nobody ever sees half of it.
 
     Whatever is there already stays, unless c5 wrote it itself, or it holds what was `merged` into the new content. So
     no photograph is ever lost, however it is named or linked. Mode and owner stay, and a file that would not change is
-    not written.
+    not written. A dry run finds out what is in the way, and writes nothing.
     """
     asked, path = Path(path), Path(os.path.realpath(path))  # a link stays a link
     data = data if merged is not None else sign(data, path.suffix)
     try:
-        status, existing = _find_replaceable(path, data, merged)
-        if existing == data:
+        status, existing = _find_replaceable(path, asked, data, merged)
+        if existing == data or dry_run:
             return asked
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent)
@@ -82,22 +55,22 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None) ->
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
+        raise WriteError(f"{asked}: cannot be written: {error.strerror or error}; choose another place") from error
     return asked
 
 
 def _find_replaceable(
-    path: Path, data: bytes, merged: bytes | None
+    path: Path, asked: Path, data: bytes, merged: bytes | None
 ) -> tuple[os.stat_result, bytes] | tuple[None, None]:
     """A file that may be replaced, or that is the new one already; None if there is none. Any other is an error."""
     if not os.path.lexists(path):
         return None, None
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise WriteError(f"{path}: is no file to write to; choose another place")
+        raise WriteError(f"{asked}: is no file to write to; choose another place")
     existing = read_regular(path)
     if existing not in (merged, data) and (merged is not None or not is_own(existing, data, path.suffix)):
-        raise WriteError(f"{path}: {NOT_OWN}")
+        raise WriteError(f"{asked}: {NOT_OWN}")
     return status, existing
 
 
@@ -174,7 +147,7 @@ def _own_folder(kind: str, otherwise: str) -> Path:
 def read_toml(path: Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -2,11 +2,13 @@
 
 Pictures, DNG copies, Markdown and LaTeX carry a signature: `c5-awb` and a digest of everything else in the file. It
 holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
-keys of JSON, the columns of a table.
+format or the keys of JSON, the columns of a table. A cell that somebody changes in a table goes unnoticed: a signature
+there would be in the way of every program that reads it.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -63,10 +65,28 @@ def is_signed(data: bytes, suffix: str = "") -> bool:
 
 def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:
     """Whether a file is one of c5's, of the kind that is going to replace it."""
-    if _place(made, suffix) is not None:
-        return is_signed(existing, suffix)
-    names, wanted = _names(existing), _names(made)
-    return bool(names and wanted) and 2 * len(names & wanted) >= min(len(names), len(wanted))
+    place = _place(made, suffix)
+    if place is not None:
+        return _place(existing, suffix) is place and is_signed(existing, suffix)
+    kind = kind_of(made)
+    return kind is not None and kind_of(existing) == kind
+
+
+def kind_of(data: bytes) -> tuple[str, ...] | None:
+    """What a file without room for a signature is known by; None for a file of which nothing is known.
+
+    It is the first member of an archive, the format that JSON names, the keys of every line of JSON, the columns of a
+    table that has them in every line, or a first line that says what the file is: `c5 ...`.
+    """
+    if data.startswith(b"PK"):
+        return _kind_of_archive(data)
+    if data.startswith(b"c5 "):
+        return ("c5", data.partition(b"\n")[0].decode("utf-8", "replace"))
+    try:
+        text = data.decode("utf-8")
+        return _kind_of_json(text) if text.startswith("{") else _kind_of_table(text)
+    except (ValueError, RecursionError, csv.Error):
+        return None
 
 
 def _place(data: bytes, suffix: str) -> _Place | None:
@@ -77,28 +97,31 @@ def _place(data: bytes, suffix: str) -> _Place | None:
     return {".md": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
 
 
-def _names(data: bytes) -> frozenset[str]:
-    """What the parts of a file are called: members of an archive, keys of JSON or of its first line, columns.
+def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return ("archive", *archive.namelist()[:1])
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return None
 
-    A file may also begin with a line that says what it is: `c5 ...`.
-    """
-    if data.startswith(b"PK"):
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                return frozenset(archive.namelist())
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-            return frozenset()
-    first = data.partition(b"\n")[0]
-    if data.startswith(b"{"):
-        for text in (data, first):
-            try:
-                content = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            return frozenset(content) if isinstance(content, dict) else frozenset()
-    line = first.decode("utf-8", "replace").strip()
-    cells = line.split(",")
-    return frozenset(cells) if len(cells) > 2 or line.startswith("c5 ") else frozenset()
+
+def _kind_of_json(text: str) -> tuple[str, ...] | None:
+    try:
+        objects = [json.loads(text)]
+    except ValueError:
+        objects = [json.loads(line) for line in text.splitlines()]
+    if not all(isinstance(each, dict) for each in objects):
+        return None
+    if isinstance(name := objects[0].get("format"), str):
+        return ("format", name)
+    kinds = {tuple(sorted(each)) for each in objects}
+    return ("keys", *kinds.pop()) if len(kinds) == 1 and () not in kinds else None
+
+
+def _kind_of_table(text: str) -> tuple[str, ...] | None:
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns = next(rows, [])
+    return ("columns", *columns) if len(columns) > 2 and all(len(row) == len(columns) for row in rows) else None
 
 
 def _digest(data: bytes) -> bytes:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from c5.color import Bools, Float32s, Float64s
 from c5.errors import ImageError, ReadError
 from c5.image import resize
-from c5.io.files import open_regular
 from c5.io.readers import MAX_BYTES, MAX_PIXELS
+from c5.regular import open_regular
 
 MAX_PIXELS_PER_BYTE = 64
 """No camera compresses better; a damaged header can claim any size."""

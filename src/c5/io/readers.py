@@ -31,8 +31,8 @@ from c5.io.encoding import (
     judge_table,
     linearise_srgb,
 )
-from c5.io.files import open_regular
 from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, load_imagecodecs, read_pixels
+from c5.regular import open_regular
 
 MAX_PIXELS = 300_000_000
 MAX_BYTES = 2_000_000_000
@@ -239,6 +239,8 @@ def read_npy_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[
         raise ReadError("an .npy file of a version that cannot hold an image; save it again")
     with decoding():
         shape, by_column, dtype = NPY_HEADERS[version](start)
+    if dtype.shape:  # each number of it an array
+        raise ReadError("an array of arrays; save an array of numbers")
     return tuple(map(int, shape)), by_column, dtype  # some are True
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from c5.ccc import heat_covariance
 from c5.choices import Fallback, Selection
 from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ParameterError
@@ -30,6 +29,7 @@ from c5.photos.groups import Sets, balance_sets
 from c5.photos.photo import Photo, Reading, Thumbnail, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
+from c5.photos.taste import Taste
 from c5.rolls import MOST_VIVID
 
 UNCERTAIN_DEG = 2.5
@@ -54,6 +54,8 @@ class Settings:
     smooth: bool = False
     """Whether the flicker of bursts and time-lapses is taken out."""
     fallback: Fallback = Fallback.NONE
+    taste: Taste = field(default_factory=Taste)
+    """The looks that are given to photographs, once their light is known."""
     reading: Reading = Reading()
     thumbnails: bool = False
     """Whether photographs come with thumbnails, for a contact sheet."""
@@ -85,7 +87,13 @@ class Balance:
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
-    """(2, 2) of the heat map, in log-chroma."""
+    """(2, 2) of u and v, as large as the 90 % bound of the model's estimate, whatever is used."""
+    light: Float64s | None = None
+    """(3,) what the light is, where a look has something else taken out."""
+    look: str = ""
+    """What a look has done, or why it has done nothing; empty where none was asked for."""
+    spread: Float64s | None = None
+    """(2, 2) covariance of the heat map in log-chroma; for a set."""
     group: str | None = None
     """The photographs of a set that share a light."""
 
@@ -160,7 +168,7 @@ def balance(
 
 def _finish(balance: Balance, settings: Settings) -> Balance:
     """The last word on every balance."""
-    return apply_fallback(balance, settings.fallback)
+    return settings.taste.apply(apply_fallback(balance, settings.fallback))
 
 
 def _balance_sets(
@@ -205,9 +213,11 @@ def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Bala
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
-    # The set needs of a heat map how far it spreads, and nothing else.
-    spread = None if settings.sets is None else heat_covariance(found, settings.model.grid)
-    return Balance(replace(photo, histograms=None), found.illuminant, found.uncertainty, "model", roll, spread)
+    known = replace(photo, histograms=None)
+    # A set needs of a heat map how far it spreads, and nothing else.
+    spread = None if settings.sets is None else found.covariance
+    bound = found.bound_covariance
+    return Balance(known, found.illuminant, found.uncertainty, "model", roll, bound, spread=spread)
 
 
 class _Loader:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.ccc import locate
+from c5.ccc import Estimate, locate
 from c5.color import Float32s, Float64s, uv_to_rgb
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.temperature import bound_temperature, dng_temperature
+from c5.errors import ParameterError
 from c5.histograms import Grid, histogram
 from c5.image import LinearImage
 from c5.model import Model
 from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, render
 from c5.photos.rolls import Roll
+from c5.words import plural
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -25,6 +29,8 @@ LABEL = 40  # height of the text over a panel
 SPACE = 20
 MAPS = LABEL + PANEL + SPACE  # height of a row of maps
 THUMBNAIL = 120
+ZOOM = 4
+"""How much larger than other maps the heat map is."""
 
 POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
 """What the pixel histograms of `Grid.powers` show, in words."""
@@ -32,8 +38,8 @@ POWERS = {0: "all pixels alike", 1: "by brightness", 3: "the brightest pixels"}
 NEGATIVE, POSITIVE = np.array([33, 102, 172]), np.array([178, 24, 43])
 
 
-def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
-    """The picture, with thumbnails of the roll where its photographs have them."""
+def draw_explanation(model: Model, image: LinearImage, roll: Roll, matrices: CameraMatrices | None = None) -> Pixels:
+    """The picture, with thumbnails of the roll where its photographs have them, and the temperature with matrices."""
     from PIL import Image, ImageDraw, ImageFont
 
     grid = model.grid
@@ -41,13 +47,16 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
     filters, bias, gain = model.emit(histograms, roll.profile)
     estimate = locate(histograms, filters, bias, gain)
     assert estimate.heat_map is not None  # a model always makes one
+    assert estimate.bound_covariance is not None
     spot = _bin_of(estimate.uv, grid)
+    heat = _outline(_glow(estimate.heat_map, grid), estimate.uv, estimate.bound_covariance, grid)
     gains = " ".join(f"{value:.2f}" for value in estimate.gains)
     top = [
         ("The image", "as the sensor sees it", fit(develop(image), PICTURE, PANEL)),
         ("Balanced", f"gains {gains}", fit(develop(image, estimate.illuminant), PICTURE, PANEL)),
-        ("Heat map P", f"± {estimate.uncertainty:.1f}°", _mark(_glow(estimate.heat_map, grid), spot)),
+        ("Heat map P", f"{ZOOM} times larger; 90 % within {estimate.bound_deg:.1f}°, as outlined", heat),
     ]
+    light = _tell_light(estimate, matrices)
     powers = [POWERS.get(power, f"brightness to the power {power}") for power in grid.powers]
     seen = _show_histograms("N", histograms.seen, grid, [*powers, ""])
     emitted = [
@@ -76,11 +85,13 @@ def draw_explanation(model: Model, image: LinearImage, roll: Roll) -> Pixels:
         x = MARGIN
         for title, note, picture in row:
             draw.text((x, y), title, INK, ImageFont.load_default(16))
+            if row is top and title == "Balanced":
+                draw.text((x + 84, y + 3), light, FAINT, ImageFont.load_default(13))
             draw.text((x, y + 20), note, FAINT, ImageFont.load_default(13))
             sheet.paste(picture, (x, y + LABEL))
             x += picture.width + SPACE
     if thumbnails:
-        note = f"{roll.size} images" + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
+        note = plural(roll.size, "image") + (f", {len(thumbnails)} shown" if len(thumbnails) < roll.size else "")
         draw.text((MARGIN, roll_top), "The roll", INK, ImageFont.load_default(16))
         draw.text((MARGIN + 84, roll_top + 3), note, FAINT, ImageFont.load_default(13))
         for index, thumbnail in enumerate(thumbnails):
@@ -128,6 +139,35 @@ def _bin_of(uv: Float64s, grid: Grid) -> tuple[float, float]:
     """Where on a panel, in pixels from its left and top, a log-chroma lies."""
     x, y = uv / (grid.step * grid.bins) + 0.5
     return x * PANEL, (1 - y) * PANEL
+
+
+def _tell_light(estimate: Estimate, matrices: CameraMatrices | None) -> str:
+    """The temperature and tint of an estimate, each with its 90 % bound, where the matrices have them."""
+    if matrices is None or estimate.bound_covariance is None:
+        return ""
+    try:
+        kelvin, tint = dng_temperature(estimate.illuminant, matrices)
+        bounds = bound_temperature(estimate.illuminant, estimate.bound_covariance, matrices)
+    except ParameterError:
+        return ""
+    return f"{kelvin:.0f} K ({bounds.lowest:.0f}-{bounds.highest:.0f}), tint {tint:+.0f} ± {bounds.tint:.0f}"
+
+
+def _outline(panel: Image.Image, uv: Float64s, covariance: Float64s, grid: Grid) -> Image.Image:
+    """The part of a panel around a light, enlarged, with the ellipse of a covariance."""
+    from PIL import Image, ImageDraw
+
+    reach = PANEL / ZOOM / 2
+    left, top = (float(np.clip(place, reach, PANEL - reach)) - reach for place in _bin_of(uv, grid))
+    box = (left, top, left + 2 * reach, top + 2 * reach)
+    larger = panel.resize((PANEL, PANEL), Image.Resampling.NEAREST, box)
+    variances, axes = np.linalg.eigh(covariance)
+    turns = np.linspace(0, 2 * np.pi, 73)
+    around = (axes * np.sqrt(np.maximum(variances, 0))) @ np.stack([np.cos(turns), np.sin(turns)])
+    places = [_bin_of(uv + step, grid) for step in around.T]
+    outline = [((x - left) * ZOOM, (y - top) * ZOOM) for x, y in places]
+    ImageDraw.Draw(larger).line(outline, (255, 255, 255), 1)
+    return larger
 
 
 def _mark(panel: Image.Image, spot: tuple[float, float]) -> Image.Image:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from c5.errors import NotLinearError, ReadError
-from c5.io.files import open_regular, printable, read_regular
+from c5.io.files import printable
 from c5.io.raw import RAW_SUFFIXES
 from c5.photos.outputs import OWN_PREVIEWS
+from c5.regular import open_regular, read_regular
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""

@@ -20,11 +20,12 @@ import numpy as np
 from c5.choices import Fallback
 from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ImageError, ParameterError, ReadError
-from c5.io.files import printable, read_regular
+from c5.io.files import printable
 from c5.photos.files import Failure
 from c5.photos.lights import COMMON, Labels, Views, find_clock, from_common, fuse_lights, group_lights, to_common
 from c5.photos.photo import Photo
 from c5.photos.picture import turn_array
+from c5.regular import read_regular
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
@@ -127,7 +128,7 @@ def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mappi
     own: dict[str | None, int] = {}
     for index, balance in enumerate(balances):
         light, degrees = balance.weigh(fallback)
-        covariance = np.eye(2) * CARD**2 if balance.covariance is None else balance.covariance
+        covariance = np.eye(2) * CARD**2 if balance.spread is None else balance.spread
         covariance = covariance * (degrees / (balance.uncertainty or degrees)) ** 2
         if index in measured:
             light, covariance = measured[index], np.eye(2) * CARD**2

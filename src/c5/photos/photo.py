@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.classical import gray_world
-from c5.color import Bools, Float64s, camera_to_srgb
+from c5.color import Bools, Float64s
+from c5.colorimetry.adaptation import adapt_to_srgb
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import TemperatureTint, dng_temperature
+from c5.colorimetry.temperature import TemperatureBounds, TemperatureTint, bound_temperature, dng_temperature
 from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import WORKING_PIXELS, LinearImage, shrink
@@ -114,12 +115,21 @@ class Photo:
         except ParameterError:
             return None
 
+    def temperature_bounds(self, illuminant: Float64s, covariance: Float64s | None) -> TemperatureBounds | None:
+        """How far a light may be from its temperature and tint; None as above, or without a covariance."""
+        if self.matrices is None or covariance is None:
+            return None
+        try:
+            return bound_temperature(illuminant, covariance, self.matrices)
+        except ParameterError:
+            return None
+
     def srgb_matrix(self, illuminant: Float64s) -> Float64s | None:
         """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
         temperature = self.temperature(illuminant)
         if temperature is None or self.matrices is None:
             return None
-        return camera_to_srgb(self.matrices.matrix(temperature.kelvin), illuminant)
+        return adapt_to_srgb(self.matrices.matrix(temperature.kelvin), illuminant)
 
 
 def read_photo(

@@ -43,7 +43,7 @@ def render(
 ) -> Pixels:
     """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
 
-    The illuminant is divided out, highlights are kept neutral, `matrix` (of `c5.color.camera_to_srgb`) takes the result
+    The illuminant is divided out, highlights are kept neutral, `matrix` (of `adapt_to_srgb`, say) takes the result
     to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become neutral, unless a channel is so dark
     that the thing has a color. Without an illuminant: the camera's own colors.
     """

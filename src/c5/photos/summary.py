@@ -14,6 +14,7 @@ from c5.color import Float64s, angular_error, gains
 from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
 from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
+from c5.metrics import bound_errors
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
 from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
@@ -21,7 +22,7 @@ from c5.photos.picture import Frame, Pixels, make_sheet, render, turn
 if TYPE_CHECKING:
     from c5.photos.outputs import Output
 
-COLORS = ("illuminant", "gains", "camera_gains")
+COLORS = ("illuminant", "gains", "light", "camera_gains")
 """The keys of `describe` that hold three numbers."""
 
 
@@ -32,6 +33,10 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     """
     photo = balance.photo
     temperature = photo.temperature(balance.illuminant)
+    light, found = balance.illuminant, temperature
+    if balance.light is not None:
+        light, found = balance.light, photo.temperature(balance.light)
+    bounds = photo.temperature_bounds(light, balance.covariance)
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -41,7 +46,15 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "gains": _rounded(gains(balance.illuminant)),
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
+        "light": _rounded(light),
+        "light_kelvin": None if found is None else round(found.kelvin),
+        "light_tint": None if found is None else round(found.tint),
+        "kelvin_low": None if bounds is None else round(bounds.lowest),
+        "kelvin_high": None if bounds is None else round(bounds.highest),
+        "tint_bound": None if bounds is None else round(bounds.tint, 1),
+        "look": balance.look or None,
         "uncertainty_deg": _rounded(balance.uncertainty),
+        "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),
         "uncertain": balance.uncertain,
         "by": balance.source,
         "group": balance.group,
@@ -63,6 +76,8 @@ def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:
     temperature = balance.photo.temperature(balance.illuminant)
     kelvin = "" if temperature is None else show_kelvin(temperature.kelvin)
     notes = [] if kelvin.isdecimal() or not kelvin else [f"temperature {kelvin} K: the scale ends there"]
+    if balance.look and balance.light is None:
+        notes.append(f"look {balance.look}")
     for output in outputs:
         with suppress(C5Error):  # as the output itself will say
             notes.append(output.note(balance))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from c5.errors import C5Error, ReadError, WriteError
-from c5.io.files import NOT_OWN, write_file
+from c5.io.files import write_file
 from c5.io.marks import cut_signature, is_signed
 from c5.photos.balancing import Balance
 from c5.photos.files import Failure, read_bytes
@@ -81,12 +81,18 @@ def protect(paths: Sequence[Path], is_catalogued: Holds) -> Callable[[Path], str
 
 
 def write_output(
-    balance: Balance, output: Output, place: Path, *, overwrite: bool = False, replace_custom: bool = False
+    balance: Balance,
+    output: Output,
+    place: Path,
+    *,
+    overwrite: bool = False,
+    replace_custom: bool = False,
+    dry_run: bool = False,
 ) -> Path | None:
     """Write one file for a photograph; None if it is there already and would not change.
 
     What exists stays unless it may be overwritten. Then the other content of a sidecar is kept; a balance that a person
-    set there is a `CustomBalanceError` unless it may be replaced.
+    set there is a `CustomBalanceError` unless it may be replaced. A dry run does the same, but for the writing.
     """
     exists = os.path.lexists(place)
     if exists and not overwrite:
@@ -109,13 +115,7 @@ def write_output(
         raise type(error)(Failure.of(blamed, error).message) from None
     if content == existing:
         return None
-    return write_file(place, content, merged=existing)
-
-
-def refuse_foreign(output: Output | None, place: Path) -> None:
-    """Raise a `WriteError` where a picture or a copy would replace a file that c5 did not write."""
-    if os.path.exists(place) and not (output is not None and output.keeps) and not is_signed(read_bytes(place)):
-        raise WriteError(f"{place}: {NOT_OWN}")
+    return write_file(place, content, merged=existing, dry_run=dry_run)
 
 
 def undo_output(photo: Path, output: Output, place: Path, *, dry_run: bool = False) -> Undone:

@@ -13,7 +13,8 @@ from c5.datasets.inspection import warn_of_levels
 from c5.datasets.prepared import prepare
 from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
-from c5.training.run import Plan, Progress, check_hold_out, features, train
+from c5.training.run import Plan, Progress, check_hold_out, features, find_run, train
+from c5.words import plural
 
 BOARD = "tensorboard"
 
@@ -42,13 +43,15 @@ def run_training(
         raise ParameterError(f"{folder}: holds a run already; resume it (plan=None), or replace it (overwrite=True)")
     elif there and not old:
         raise WriteError(f"{folder / 'checkpoint.pt'}: does not belong to a run of c5; write to another folder")
+    else:
+        find_run(folder)  # what is in the way is found out before the work
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
     samples = [sample for sample in given if not (sample.made and sample.cameras & held)]
     warn_of_levels(samples)
     if len(samples) < len(given):
-        say(f"{len(given) - len(samples)} made images left out: a camera that is held out went into them")
+        say(f"{plural(len(given) - len(samples), 'made image')} left out: a camera that is held out went into them")
     if not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard else None
@@ -57,15 +60,13 @@ def run_training(
         samples += plan.making.make(own, held, lambda items: track(items, "making images"))
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
     if old:  # only now, when nothing can be wrong with the data any more
-        events = list((folder / BOARD).glob("events.out.tfevents.*"))
-        for path in (*(folder / name for name in ("checkpoint.pt", "log.csv", "model.c5")), *events):
-            path.unlink(missing_ok=True)
+        for path in (*find_run(folder), *(folder / BOARD).glob("events.out.tfevents.*")):
+            path.unlink()
         plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
-    apart = f"; {len(samples) - len(own)} images held out" if held else ""
-    count = "1 camera" if len(cameras) == 1 else f"{len(cameras)} cameras"
-    say(f"training on {default_device()}: {len(own)} images of {count}{apart}")
+    apart = f"; {plural(len(samples) - len(own), 'image')} held out" if held else ""
+    say(f"training on {default_device()}: {plural(len(own), 'image')} of {plural(len(cameras), 'camera')}{apart}")
     writer = None if board is None else board(str(folder / BOARD))
     try:
         train(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from c5.augmentation import Augmentation, augment
 from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
 from c5.errors import DataError, ParameterError
+from c5.regular import read_regular
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Making:
     def fingerprint(self) -> dict[str, Any]:
         """What the made images depend on beside the photographs: the content of the file of matrices, not its name."""
         try:
-            content = b"" if self.matrices is None else Path(self.matrices).read_bytes()
+            content = b"" if self.matrices is None else read_regular(self.matrices)
         except OSError as error:
             raise DataError(f"{self.matrices}: cannot be read: {error.strerror}") from None
         return self.to_json() | {"matrices": hashlib.sha256(content).hexdigest()[:16]}

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -21,11 +22,13 @@ import torch
 from c5.color import Float64s, angular_error
 from c5.datasets import Sample
 from c5.datasets.features import Feature, HistogramFeature
-from c5.errors import ParameterError, ReadError
+from c5.errors import ParameterError, ReadError, WriteError
 from c5.evaluation.methods import REPEATS
 from c5.io.archives import read_whole
-from c5.io.files import write_file
+from c5.io.files import NOT_OWN, write_file
+from c5.io.marks import kind_of
 from c5.metrics import Statistics, summarize_repeats
+from c5.regular import read_regular
 from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig, train_config_from_json
 from c5.training.data import Track, load_stacks, load_training_data, training_feature
@@ -33,9 +36,10 @@ from c5.training.export import export_model
 from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making
 from c5.training.network import Network
-from c5.training.tensors import DAMAGED, read_checkpoint, seal
+from c5.training.tensors import DAMAGED, SEAL, read_checkpoint, seal
 
 VALIDATE_EVERY = 10  # epochs
+LOG = ("epoch", "loss", "training_error", "validation_mean", "validation_median")
 MOST_PLAN_BYTES = 2**20
 
 
@@ -68,6 +72,24 @@ class Plan(NamedTuple):
             raise ReadError(f"{folder / 'config.json'}: cannot be read: {error.strerror}") from None
         except (ReadError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StopIteration) as error:
             raise ReadError(f"{folder / 'config.json'}: damaged ({error}); start the run anew") from error
+
+
+def find_run(folder: Path) -> list[Path]:
+    """What a run has left in its folder beside its plan. A file there that c5 did not write is a WriteError."""
+    kinds = {
+        "checkpoint.pt": ("c5", SEAL.decode().strip()),
+        "log.csv": ("columns", *LOG),
+        "model.c5": ("archive", "model.json"),
+    }
+    paths = [path for path in map(folder.joinpath, kinds) if os.path.lexists(path)]
+    for path in paths:
+        try:
+            known = kind_of(read_regular(path)) == kinds[path.name]
+        except OSError:
+            known = False
+        if not known:
+            raise WriteError(f"{path}: {NOT_OWN}")
+    return paths
 
 
 class Progress(NamedTuple):
@@ -195,7 +217,7 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     )
     write_file(folder / "checkpoint.pt", seal(buffer.getvalue()))
     table = io.StringIO()
-    writer = csv.DictWriter(table, fieldnames=rows[-1])
+    writer = csv.DictWriter(table, fieldnames=LOG)
     writer.writeheader()
     writer.writerows(rows)
     write_file(folder / "log.csv", table.getvalue().encode())

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import stat
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import UnionType
 from typing import Any
 
 from c5.errors import C5Error, DataError, WriteError
 from c5.io.files import data_folder
+from c5.regular import open_regular
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
@@ -24,6 +27,13 @@ LARGEST = 2**62
 """Sizes, times and numbers are smaller."""
 LONGEST = 10_000
 """Messages and facts are shorter."""
+
+BESIDE = {
+    "-wal": (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"),
+    "-journal": (b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",),
+    "-shm": ((3007000).to_bytes(4, sys.byteorder),),
+}
+"""How the files begin that SQLite keeps beside a database; or with zeros, or not at all."""
 
 BUSY_SECONDS = 60
 """So long a writer waits for another; each writes for milliseconds at a time."""
@@ -92,6 +102,7 @@ def connect(path: Path) -> sqlite3.Connection:
         raise WriteError(f"{path}: cannot be made: {error.strerror}; choose another place for the catalogue") from None
     if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # SQLite would wait for a pipe
         raise DataError(f"{path}: not a file; choose another for the catalogue")
+    _check_beside(path)
     with explain_errors(path):
         # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
         place = f"{path.absolute().as_uri()}{'?immutable=1' if _is_fixed(path) else ''}"
@@ -104,6 +115,20 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _check_beside(path: Path) -> None:
+    """SQLite writes to files beside the database, by their names, and removes them: they must be its own."""
+    for ending, starts in BESIDE.items():
+        beside = f"{os.path.realpath(path)}{ending}"
+        with suppress(FileNotFoundError):
+            status = os.lstat(beside)
+            start = b"a link"
+            if stat.S_ISREG(status.st_mode) and status.st_nlink < 2:
+                with open_regular(beside) as file:
+                    start = file.read(8)
+            if not start.startswith(starts) and start.strip(b"\0"):
+                raise DataError(f"{beside}: in the way of the catalogue; move it, or choose another catalogue")
 
 
 def _is_fixed(path: Path) -> bool:

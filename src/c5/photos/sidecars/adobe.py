@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from c5.color import Float64s, reproduction_error
+from c5.color import Float64s, as_illuminant, reproduction_error
 from c5.colorimetry.temperature import ADOBE_KELVINS, ADOBE_TINTS, NOTICEABLE_DEG, adobe_neutral, adobe_temperature
 from c5.errors import ParameterError
 from c5.photos.sidecars.xmp import C5, Name, Packet, cut_namespace, cut_property, put_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
+    from c5.photos.photo import Photo
 
 CAMERA_RAW = "http://ns.adobe.com/camera-raw-settings/1.0/"
 
@@ -69,6 +70,20 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
     """Anything but "As Shot", which comes with numbers too."""
     found = read_balance(sidecar)
     return found.get("WhiteBalance", "Custom" if "Temperature" in found else "As Shot") != "As Shot"
+
+
+def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
+    """Custom balances only: presets come with the same numbers for all who choose them."""
+    found = read_balance(sidecar)
+    if found.get("WhiteBalance", "Custom") != "Custom":
+        return None
+    try:
+        kelvin, tint = float(found["Temperature"]), float(found["Tint"])
+    except (KeyError, ValueError):
+        return None
+    if not (ADOBE_KELVINS[0] <= kelvin <= ADOBE_KELVINS[1] and ADOBE_TINTS[0] <= tint <= ADOBE_TINTS[1]):
+        return None
+    return as_illuminant(adobe_neutral(kelvin, tint, photo.need_matrices()))
 
 
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:

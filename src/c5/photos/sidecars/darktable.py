@@ -19,12 +19,14 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Float64s, gains
+from c5.color import Float64s, as_illuminant, gains
+from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.errors import ParameterError, ReadError
 from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property, put_property
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
+    from c5.photos.photo import Photo
 
 DARKTABLE = "http://darktable.sf.net/"
 
@@ -39,6 +41,9 @@ _SAME_AS_PIPELINE, _NO_ADAPTATION = 0, 4
 _LEFT_TO_DARKTABLE = {2, 6, 10}
 """Daylight, black body, camera: illuminants that darktable itself chooses, from what the camera noted."""
 _MIXER_VERSIONS = {"1", "2", "3"}
+_DAYLIGHT, _BLACK_BODY, _CUSTOM = 2, 6, 7
+_CHROMATICITY = 136
+"""Where x, y and the temperature begin."""
 
 # A channelmixerrgb that does nothing: each channel from itself, and the light is the pipeline's own (D50).
 _IDLE_MIXER = struct.pack(
@@ -50,6 +55,10 @@ _IDLE_MIXER = struct.pack(
     *(0.34567, 0.35850, 5003, 1),  # x, y, temperature, gamut compression
     *(1, 2),  # clip, version of the saturation
 )
+
+_D65, _D50 = np.array([0.95047, 1, 1.08883]), np.array([0.9642, 1, 0.8249])
+_BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+_D65_TO_D50 = np.linalg.solve(_BRADFORD, ((_BRADFORD @ _D50) / (_BRADFORD @ _D65))[:, None] * _BRADFORD)
 
 Entry = dict[str, str]
 """What a step of the history says: operation, enabled, params and so on."""
@@ -252,6 +261,41 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
         return True
     red_green_blue = np.frombuffer(found, "<f4")
     return not np.allclose(red_green_blue, red_green_blue[1] * gains(as_shot), rtol=0.005)
+
+
+def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
+    """By the multipliers, and by the light of a color calibration that adapts.
+
+    That light is a chromaticity among the colors that the camera's matrix makes of pixels multiplied for D65, adapted
+    to D50 by Bradford's matrix.
+    """
+    packet = Packet(sidecar)
+    done = _done(packet, _read_history(packet)[0])
+    held = bytes.fromhex(read_balance(sidecar)["temperature"])
+    multipliers = np.frombuffer(held if len(held) == 12 else b"", "<f4").astype(np.float64)
+    if not (np.isfinite(multipliers).all() and (multipliers > 0).all()):
+        multipliers = np.empty(0)
+    adapting = [step for step in _mixers(done).values() if step.get("enabled") == "1" and _still(step) is not None]
+    if not adapting:
+        return as_illuminant(1 / multipliers) if multipliers.size else None
+    light = _read_light(adapting[-1])
+    if light is None:
+        return None
+    matrix = photo.need_matrices().matrix_d65
+    seen = matrix @ np.linalg.solve(_D65_TO_D50, light)
+    seen = seen / (multipliers * (matrix @ _D65)) if multipliers.size else seen
+    return as_illuminant(seen) if seen.min() > 0 else None
+
+
+def _read_light(mixer: Entry) -> Float64s | None:
+    """XYZ of the light that a color calibration adapts from; None where it is not one that a person sets by number."""
+    kind, params = _illuminant(mixer), _decode(mixer.get("params", "")) or b""
+    if len(params) < _CHROMATICITY + 12:
+        return None
+    x, y, kelvin = struct.unpack_from("<3f", params, _CHROMATICITY)
+    if kind in (_DAYLIGHT, _BLACK_BODY) and 1667 <= kelvin <= 25000:
+        return xyz(daylight(kelvin) if kind == _DAYLIGHT and kelvin >= 4000 else black_body(kelvin))
+    return np.array([x, y, 1 - x - y]) if kind == _CUSTOM and min(x, y, 1 - x - y) > 0 else None
 
 
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:

@@ -15,10 +15,13 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from c5.color import Float64s
 from c5.errors import ReadError, WriteError
+
+if TYPE_CHECKING:
+    from c5.photos.photo import Photo
 
 WINDOW = 32768
 """As far back as zlib sees."""
@@ -35,6 +38,9 @@ class Form(Protocol):
 
     def is_custom(self, sidecar: bytes, as_shot: Float64s | None) -> bool:
         """Whether the balance is neither missing nor the camera's own, whose light is `as_shot`."""
+
+    def read_illuminant(self, sidecar: bytes, photo: Photo) -> Float64s | None:
+        """What a balance with numbers takes out of a photograph, as near as the format holds it; else None."""
 
     def describe_former(self, former: bytes, made: bytes) -> dict[str, Any]:
         """What `restore` needs to know of the sidecar before the balance was written."""
@@ -130,6 +136,12 @@ def take_back(form: Form, sidecar: bytes) -> bytes | None:
 def is_marked(form: Form, sidecar: bytes) -> bool:
     """Whether c5 wrote a balance into a sidecar, whatever has become of it since."""
     return _find(form, sidecar) is not None
+
+
+def holds_own(form: Form, sidecar: bytes) -> bool:
+    """Whether the balance of a sidecar is the one that c5 wrote."""
+    mark = _find(form, sidecar)
+    return mark is not None and form.read_balance(sidecar) == mark.wrote
 
 
 def _find(form: Form, sidecar: bytes) -> Mark | None:

@@ -154,6 +154,20 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
     return found.get(b"Setting", "Camera") != "Camera" or found.get(b"Enabled", "true") != "true"
 
 
+def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
+    """Custom balances, unless they rest on what 5.9 does not have, or on more than these two numbers."""
+    found = _read(sidecar)
+    others = found.get(b"Equal", "1"), found.get(b"TemperatureBias", "0"), found.get(b"StandardObserver", "TEN_DEGREES")
+    try:
+        if found.get(b"Setting") != "Custom" or found.get(b"Enabled", "true") != "true" or others[2] != "TEN_DEGREES":
+            return None
+        if (float(others[0]), float(others[1])) != (1, 0):
+            return None
+        return rawtherapee_neutral(round(float(found[b"Temperature"])), float(found[b"Green"]), find_matrix(photo))
+    except (KeyError, ValueError, OverflowError):  # a number out of range is a ParameterError, and that a ValueError
+        return None
+
+
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
     found = _read(former)
     return {key.decode(): found[key] for key in ADDED if key in found}

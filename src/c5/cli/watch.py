@@ -1,0 +1,131 @@
+"""`c5 watch`: photographs are balanced as a card import brings them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from c5.cli.balance import Run, balance, check_copies, find_outputs, make_settings, open_catalog
+from c5.cli.console import complain, errors
+from c5.errors import ParameterError, ReadError
+
+if TYPE_CHECKING:
+    from c5.photos.balancing import Settings
+    from c5.photos.files import Photographs, Version
+
+NOT_HERE = {"files", "out", "sheet", "as_json", "as_csv", "overwrite", "replace_custom", "undo", "dry_run"}
+"""Options of `c5 balance` that make no sense for photographs that are still to come."""
+
+
+def with_options_of_balance(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `c5 balance`, in the place of its `**options`."""
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = {name: each for name, each in inspect.signature(balance).parameters.items() if name not in NOT_HERE}
+    named = {name: each for name, each in own.items() if name != "options"} | shared
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in named.values()]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+@with_options_of_balance
+def watch(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders to watch, with what is below them.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder to write to; default: beside each file.")
+    ] = None,
+    every: Annotated[float, typer.Option("--every", help="Seconds between two looks at the folders.", min=0.1)] = 2,
+    *,
+    ctx: typer.Context,
+    catalog: Path | None,
+    **options: object,
+) -> None:
+    """Balance photographs as they come: what a card import brings, until you press Ctrl-C.
+
+    A file is taken once its size and its time have stayed the same from one look to the next. It is balanced as
+    `c5 balance` does it. What is written already is passed over, so that the same command goes on where it stopped.
+    """
+    from c5.io.files import check_folder
+    from c5.photos.files import list_photographs
+
+    outputs = find_outputs(options)
+    if not outputs:
+        raise ParameterError("say what is to be written: --xmp, --pp3, --darktable, --dng or --preview")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise ReadError(f"{folder}: no such folder; give the one that photographs are copied to")
+    check_copies(outputs, out)
+    if out is not None:
+        check_folder(out)
+        if any(output.copies for output in outputs.values()) and any(_is_in(out, folder) for folder in folders):
+            raise ParameterError(f"{out}: is in a folder that is watched, and copies would be copied; choose another")
+    with ExitStack() as stack:
+        known = open_catalog(catalog, stack)
+        settings = make_settings(ctx, known)
+        run = Run(outputs, [], out, known, sheet=False, overwrite=False, replace_custom=False)
+        watcher = _Watcher(folders, run, list_photographs(folders))
+        errors.print(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
+        try:
+            while True:
+                watcher.look(settings)
+                time.sleep(every)
+        except KeyboardInterrupt:
+            errors.print("stopped; the same command goes on from here")
+    run.finish()
+    run.print_summary(with_hints=False)
+    if run.failures:
+        raise typer.Exit(1)
+
+
+class _Watcher:
+    """What was seen of the folders, and what was done about it."""
+
+    def __init__(self, folders: list[Path], run: Run, asked: Photographs) -> None:
+        self.folders, self.run, self.asked = folders, run, asked
+        self.seen: dict[Path, Version] = {}
+        self.taken: dict[Path, Version] = {}
+        """Photographs as they were when they were balanced, or could not be."""
+        self.gone: set[Path] = set()
+        run.plan(asked._replace(paths=[]))
+
+    def look(self, settings: Settings) -> None:
+        """Balance what is new and has been steady since the last look."""
+        from c5.photos.files import file_version, list_photographs
+
+        self._name_gone()
+        present = [folder for folder in self.folders if folder not in self.gone]
+        found = list_photographs(present)._replace(root=self.asked.root)
+        versions = {path: version for path in found.paths if (version := file_version(path)) is not None}
+        steady = {path: version for path, version in versions.items() if self.seen.get(path) == version}
+        self.seen = versions
+        new = {path for path, version in steady.items() if self.taken.get(path) != version}
+        if not new:
+            return
+        said = set(self.run.failures)
+        self.run.plan(found._replace(paths=list(steady)))
+        self.run.due = [path for path in self.run.due if path in new]
+        self.taken |= {path: steady[path] for path in new}
+        self.run.work(settings)
+        for failure in self.run.failures:
+            if failure not in said:
+                complain(failure)
+
+    def _name_gone(self) -> None:
+        """Say once which folders have gone, and that they are back."""
+        gone = {folder for folder in self.folders if not os.path.isdir(folder)}
+        for folder in sorted(gone - self.gone):
+            complain(f"{folder}: is gone; it is watched again when it is back")
+        for folder in sorted(self.gone - gone):
+            errors.print(f"{folder}: is back")
+        self.gone = gone
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

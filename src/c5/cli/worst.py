@@ -1,0 +1,41 @@
+"""`c5 worst`: the worst images of an evaluation, to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c5.cli.console import console, show_progress
+from c5.cli.options import Datasets, MatricesFile, OutFolder, Overwrite, check_free
+
+
+def worst(
+    data: Datasets,
+    estimates: Annotated[Path, typer.Option(help="The file that `c5 evaluate --estimates` wrote.")],
+    out: OutFolder,
+    overwrite: Overwrite = False,
+    method: Annotated[str | None, typer.Option(help="The method to look at, if the file holds several.")] = None,
+    m: Annotated[int | None, typer.Option("--m", help="Images given, the query included, likewise.")] = None,
+    count: Annotated[int, typer.Option(help="So many images of each dataset.", min=1)] = 20,
+    matrices: MatricesFile = None,
+) -> None:
+    """Show the worst images of an evaluation, and what they have in common.
+
+    Writes worst.md and a sheet for each dataset: images as the model sees them, balanced by the estimate, and by the
+    truth. With --matrices, captions have the temperature of the light.
+    """
+    from c5.colorimetry.matrices import read_matrices
+    from c5.datasets import read_samples
+    from c5.evaluation.worst import read_estimates, write_page
+    from c5.regular import read_regular
+
+    check_free(out / "worst.md", overwrite)
+    tested = read_estimates(estimates, read_samples(data), method, m)
+    known = None if matrices is None else read_matrices(matrices)
+    page = write_page(
+        tested, out, count=count, matrices=known, track=lambda items: show_progress(list(items), "looking at images")
+    )
+    print(read_regular(page).decode())
+    console.print(page)

@@ -1,0 +1,77 @@
+"""Lights moved on purpose, so that a part of their color stays in the picture.
+
+They are moved in the plane of mired (a million divided by the temperature) and tint: the uniform chromaticity diagram
+of CIE 1960 with the black-body curve pulled straight. A mired and a tint are steps of nearly the same size there,
+1/2700 to 1/3500 of the diagram's unit, wherever the light is. If a part of the way from daylight to a light is not
+taken out of a photograph, a gray card keeps that part of the light's chroma, in the light's hue. Other ways do not do
+this: the degree of adaptation of CAM16 is a mean of gains and makes what is left of a candle redder, and a straight
+line in u'v' leaves the curve and makes it greener (`tests/test_taste.py` has the numbers). It is also the plane of
+the sliders of raw converters, and the same for all cameras: their matrices lead to it and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.color import XYZ_TO_SRGB, Float64s, as_illuminant, camera_to_srgb, gains
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.temperature import neutral_to_xy, temperature_to_uv, xy_to_temperature
+from c5.errors import ParameterError
+
+CAT16 = np.array([[0.401288, 0.650173, -0.051461], [-0.250268, 1.204414, 0.045854], [-0.002079, 0.048952, 0.953127]])
+"""From XYZ to the responses in which adaptation is a gain (Li et al., "Comprehensive color solutions", 2017)."""
+
+
+class MiredTint(NamedTuple):
+    """A place in the plane. More mireds are warmer, more tint is greener, as `c5.colorimetry.temperature` counts it."""
+
+    mired: float
+    tint: float
+
+
+def locate_xy(xy: ArrayLike) -> MiredTint:
+    """The place of a CIE 1931 chromaticity. Beyond 10 and 600 mireds it is that of the nearest light which has one."""
+    kelvin, tint = xy_to_temperature(xy)
+    return MiredTint(1e6 / kelvin, tint)
+
+
+def locate_light(illuminant: ArrayLike, matrices: CameraMatrices) -> MiredTint:
+    """The place of an illuminant of a camera."""
+    return locate_xy(neutral_to_xy(illuminant, matrices))
+
+
+DAYLIGHT = locate_xy((0.33242, 0.34743))
+"""CIE D55, which film and the "Daylight" of raw converters are balanced for: 5500 K, tint +10."""
+
+
+def move_light(illuminant: ArrayLike, matrices: CameraMatrices, move: Callable[[MiredTint], MiredTint]) -> Float64s:
+    """(3,) the illuminant that stands where `move` takes the place of a camera's illuminant to."""
+    x, y = neutral_to_xy(illuminant, matrices)
+    here = locate_xy((x, y))
+    there = move(here)
+    # By the way between the two places, so that a light which does not move stays itself, also beyond the plane's ends.
+    way = temperature_to_uv(*there) - temperature_to_uv(*here)
+    u, v = np.array([2 * x, 3 * y]) / (1.5 - x + 6 * y) + way
+    xyz = np.array([3 * u, 2 * v, 4 - u - 10 * v])
+    kelvin = xy_to_temperature(xyz[:2] / xyz.sum()).kelvin
+    neutral = matrices.matrix(kelvin) @ xyz
+    if not neutral.min() > 0:
+        raise ParameterError("the camera sees no light of such a color; move it less")
+    return as_illuminant(neutral)
+
+
+def adapt_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
+    """(3, 3) from white-balanced camera RGB to linear sRGB by CAT16, as an eye adapts from the illuminant to D65.
+
+    `color_matrix` takes XYZ to camera RGB. Lights that no eye sees are scaled in sRGB, as in `c5.color.camera_to_srgb`.
+    """
+    balanced_to_xyz = np.linalg.inv(np.asarray(color_matrix, dtype=np.float64)) / gains(illuminant)
+    white = CAT16 @ balanced_to_xyz.sum(axis=1)
+    if not white.min() > 0:
+        return camera_to_srgb(color_matrix, illuminant)
+    screen = CAT16 @ np.linalg.solve(XYZ_TO_SRGB, np.ones(3))
+    return np.asarray(XYZ_TO_SRGB @ np.linalg.solve(CAT16, (screen / white)[:, None] * (CAT16 @ balanced_to_xyz)))
