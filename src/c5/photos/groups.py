@@ -109,10 +109,14 @@ def _share_light(balances: list[Balance], views: Views, members: Labels, measure
     cards = [index for index in members.tolist() if index in measured]
     if len(members) == 1 and not cards:
         return
-    uv = np.mean(views.uv[cards], axis=0) if cards else fuse_lights(views, members)
+    fused_uv = fuse_lights(views, members)
     degrees = np.array([balances[index].uncertainty or 0 for index in members])
     fused = ((1 + COMMON * (len(members) - 1)) / np.sum(1 / np.maximum(degrees, 0.1) ** 2)) ** 0.5
     for index in members.tolist():
+        # A card that the same camera took says more than matrices do.
+        camera = balances[index].photo.camera
+        own = [card for card in cards if balances[card].photo.camera == camera] or cards
+        uv = np.mean(views.uv[own], axis=0) if own else fused_uv
         matrices = None if views.space[index] else balances[index].photo.matrices
         try:
             light = uv_to_rgb(uv) if matrices is None else from_common(uv, matrices)
