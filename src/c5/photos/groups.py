@@ -22,7 +22,18 @@ from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ImageError, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.files import Failure
-from c5.photos.lights import COMMON, Labels, Views, find_clock, from_common, fuse_lights, group_lights, to_common
+from c5.photos.lights import (
+    COMMON,
+    MATRICES,
+    Labels,
+    Views,
+    find_clock,
+    find_offsets,
+    from_common,
+    fuse_lights,
+    group_lights,
+    to_common,
+)
 from c5.photos.photo import Photo
 from c5.photos.picture import turn_array
 from c5.regular import read_regular
@@ -36,8 +47,6 @@ Box = tuple[int, int, int, int]
 COLUMNS = ("file", "group", "light")
 MOST_BYTES = 64 * 2**20
 
-LEAST = 0.05
-"""No light is seen more exactly, in nats: the matrices of cameras are off by a degree or two."""
 CARD = 0.05
 """How exactly a gray card tells the light of the photographs around it."""
 MEASURED_PIXELS = 4_000_000
@@ -97,14 +106,21 @@ def balance_sets(
     if untimed and len(balances) > 1:
         tell(f"{untimed} of {len(balances)} photographs tell no time: grouped by their light alone")
     result = [replace(balance, group=name) for balance, name in zip(balances, names, strict=True)]
-    for name in set(names):
-        members = np.array([index for index, other in enumerate(names) if other == name])
+    labels, cameras = (
+        np.unique(each, return_inverse=True)[1] for each in (names, [str(balance.photo.camera) for balance in balances])
+    )
+    offsets = find_offsets(views, labels, cameras)
+    views = replace(views, uv=views.uv - offsets)
+    for name in range(int(labels.max()) + 1):
+        members = np.flatnonzero(labels == name)
         for space in set(views.space[members].tolist()):
-            _share_light(result, views, members[views.space[members] == space], measured)
+            _share_light(result, views, members[views.space[members] == space], measured, offsets)
     return result, failures
 
 
-def _share_light(balances: list[Balance], views: Views, members: Labels, measured: Mapping[int, Float64s]) -> None:
+def _share_light(
+    balances: list[Balance], views: Views, members: Labels, measured: Mapping[int, Float64s], offsets: Float64s
+) -> None:
     """Give photographs of one group their light, in place. One alone keeps its own, unless it was measured."""
     cards = [index for index in members.tolist() if index in measured]
     if len(members) == 1 and not cards:
@@ -116,7 +132,7 @@ def _share_light(balances: list[Balance], views: Views, members: Labels, measure
         # A card that the same camera took says more than matrices do.
         camera = balances[index].photo.camera
         own = [card for card in cards if balances[card].photo.camera == camera] or cards
-        uv = np.mean(views.uv[own], axis=0) if own else fused_uv
+        uv = (np.mean(views.uv[own], axis=0) if own else fused_uv) + offsets[index]
         matrices = None if views.space[index] else balances[index].photo.matrices
         try:
             light = uv_to_rgb(uv) if matrices is None else from_common(uv, matrices)
@@ -148,7 +164,7 @@ def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mappi
         except ParameterError:
             space = own.setdefault(balance.photo.camera, len(own) + 1)
         uvs.append(uv)
-        covariances.append(covariance + LEAST**2 * np.eye(2))
+        covariances.append(covariance + MATRICES**2 * np.eye(2))
         spaces.append(space)
     photos = [balance.photo for balance in balances]
     return Views(

@@ -8,6 +8,8 @@ The model, in the log-chroma of a space that all cameras share:
 - Two photographs are in the same light with a chance that falls with the pause between them; where a time is not known,
   it is that of a long pause. Another light is either a little different, as the sun's is an hour later, or any. Its
   exposure is another one too.
+- The matrices of a camera are off by `MATRICES`, in all of its photographs alike: where cameras share lights, that is
+  found and taken out.
 - Lights change in one of two ways, whichever is likelier for the shoot: they last, or they are switched and come back.
 
 Groups grow by likelihood: two become one if each is the likeliest of all to be in the light of the other, and if that
@@ -42,6 +44,10 @@ STOPS = (2.0, 5.0)
 """How far exposures are apart in one light, and in two."""
 DOUBT, TELLING = 3.0, 0.1
 """A photograph stays apart if another light that is so many nats away is not less likely by this logarithm of odds."""
+MATRICES = 0.05
+"""How far the matrices of a camera are off, in nats: a degree or two."""
+ROUNDS = 50
+"""Lights and offsets of cameras are found in turn."""
 BURST = 8.0
 """Seconds: photographs that are nearer show the same."""
 
@@ -189,6 +195,31 @@ def fuse_lights(views: Views, members: Labels) -> Float64s:
     """(2,) the light that some photographs agree on, each weighed by what it is sure of."""
     precision = np.linalg.inv(views.covariance[members])
     return np.linalg.solve(precision.sum(axis=0), np.einsum("nij,nj->i", precision, views.uv[members]))
+
+
+def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
+    """(n, 2) how far the camera of each photograph is off, as the lights tell that it shares with other cameras.
+
+    What the photographs of a camera in one light have in common may be the things they show: it takes several lights to
+    tell that from the camera.
+    """
+    (lights, _, owners), pairs = np.unique(np.stack([labels, views.space, cameras]), axis=1, return_inverse=True)
+    seen = _Groups(views, pairs, STEADY)  # each light as one camera sees it
+    lights = np.unique(np.stack([lights, seen.space]), axis=1, return_inverse=True)[1]
+    precision = np.linalg.inv(seen.covariance) * (np.bincount(lights) > 1)[lights][:, None, None]
+
+    def average(values: Float64s, keys: Labels, prior: float) -> Float64s:
+        total = np.tile(prior * np.eye(2), (int(keys.max()) + 1, 1, 1))
+        moment = np.zeros(total.shape[:2])
+        np.add.at(total, keys, precision)
+        np.add.at(moment, keys, np.einsum("nij,nj->ni", precision, values))
+        return np.asarray(np.linalg.solve(total, moment[..., None])[keys, :, 0])
+
+    offsets = np.zeros_like(seen.uv)
+    for _ in range(ROUNDS):
+        common = average(seen.uv - offsets, lights, 1e-9)
+        offsets = average(seen.uv - common, owners, MATRICES**-2)
+    return np.asarray(offsets[pairs])
 
 
 class _Groups:
