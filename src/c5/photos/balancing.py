@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -133,10 +133,15 @@ def balance(
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
     asked = set(files if wanted is None else wanted)
-    with closing(_Loader(settings)) as loader:
+    if not asked:
+        return
+    with ExitStack() as stack:
+        loader = stack.enter_context(closing(_Loader(settings)))
         rolls = _Rolls(files, settings, loader)
         needed = files if settings.smooth else [path for path in files if path in asked]
-        results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
+        known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
+        estimates = in_parallel(lambda each: _estimate(*each, settings.model), known, settings.jobs)
+        results = (result for _, result in stack.enter_context(closing(estimates)))
         for result in smooth_in_turn(results, rolls.moments, settings.fallback) if settings.smooth else results:
             if result.path in asked:
                 if isinstance(result, Failure):
@@ -151,13 +156,23 @@ def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
     return balance if other is None else replace(balance, illuminant=other[0], source=other[1])
 
 
-def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Balance | Failure:
+def _find_roll(photo: Photo | Failure, rolls: _Rolls) -> Roll | Failure:
     if isinstance(photo, Failure):
         return photo
+    try:
+        return rolls.find(photo.camera)
+    except C5Error as error:
+        return Failure.of(photo.path, error)
+
+
+def _estimate(photo: Photo | Failure, roll: Roll | Failure, model: Model) -> Balance | Failure:
+    if isinstance(photo, Failure):
+        return photo
+    if isinstance(roll, Failure):
+        return roll
     assert photo.histograms is not None  # the loader's photographs have them
     try:
-        roll = rolls.find(photo.camera)
-        found = settings.model.estimate_histogram(photo.histograms, roll.profile)
+        found = model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
     known = replace(photo, histograms=None)
