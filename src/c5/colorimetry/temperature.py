@@ -192,6 +192,7 @@ _RT_BLACK_BODY = np.array(
 _RT_XYZ_TO_SRGB = np.array(
     [[3.2404542, -1.5371385, -0.4985314], [-0.9692660, 1.8760108, 0.0415560], [0.0556434, -0.2040259, 1.0572252]]
 )
+_RT_SRGB_TO_XYZ = np.linalg.inv(_RT_XYZ_TO_SRGB)
 RT_KELVINS, RT_GREENS = (1500, 60000), (0.02, 10.0)
 """The ranges of RawTherapee's two numbers."""
 
@@ -201,13 +202,19 @@ def rawtherapee_temperature(illuminant: ArrayLike, matrix: ArrayLike) -> Tempera
 
     It takes one `matrix` from XYZ to camera RGB for all lights: see `c5.photos.sidecars.rawtherapee`.
     """
-    (low, high), greens = 1e6 / np.array(RT_KELVINS[::-1]), np.log(RT_GREENS)
     camera = np.asarray(matrix, dtype=np.float64)
+    return _find_rawtherapee(tuple(as_illuminant(illuminant).tolist()), tuple(map(tuple, camera.tolist())))
+
+
+@lru_cache(maxsize=64)  # a sidecar asks, and what is noted of it
+def _find_rawtherapee(illuminant: tuple[float, ...], matrix: tuple[tuple[float, ...], ...]) -> TemperatureGreen:
+    (low, high), greens = 1e6 / np.array(RT_KELVINS[::-1]), np.log(RT_GREENS)
+    camera = np.array(matrix)
 
     def divided_out(mireds: Float64s, logarithms: Float64s) -> Float64s:
         return _rawtherapee_neutrals(np.rint(1e6 / mireds).astype(int), np.exp(logarithms), camera)
 
-    mireds, green = _find_nearest(as_illuminant(illuminant), divided_out, (low, greens[0]), (high, greens[1]))
+    mireds, green = _find_nearest(np.array(illuminant), divided_out, (low, greens[0]), (high, greens[1]))
     return TemperatureGreen(round(1e6 / mireds), float(np.clip(np.exp(green), *RT_GREENS)))
 
 
@@ -220,7 +227,7 @@ def rawtherapee_neutral(kelvin: int, green: float, matrix: ArrayLike) -> Float64
 
 def _rawtherapee_neutrals(kelvins: NDArray[np.int_], greens: Float64s, matrix: Float64s) -> Float64s:
     red, green, blue = np.moveaxis(_rawtherapee_lights()[kelvins - RT_KELVINS[0]], -1, 0)
-    seen = matrix @ np.linalg.inv(_RT_XYZ_TO_SRGB)
+    seen = matrix @ _RT_SRGB_TO_XYZ
     return np.asarray(np.stack([red, green / greens, blue], axis=-1) @ seen.T)
 
 

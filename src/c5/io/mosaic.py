@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -228,38 +229,41 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
     size = max(1, round(height / scale)), max(1, round(width / scale))
     span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
     rgb = np.empty((*size, 3), np.float32)
+    count = cache(lambda down, right: resize(cells[3, :, None], size, (down, right))[:, 0])
     for channel, (down, right) in enumerate((places / side).tolist()):
         # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
         light = resize(cells[channel, :, None], size, (down, right))[:, 0]
         if any_clipped:
-            light /= resize(cells[3, :, None], size, (down, right))[:, 0]
+            light /= count(down, right)
         light -= np.float32(sites.black[sites.color == channel].mean())
         light /= np.float32(span)
-        np.clip(light, 0, 1, out=rgb[..., channel])
-    clipped = resize(cells[3, :, None], size)[:, 0] < 0.5 if any_clipped else np.zeros(size, np.bool_)
-    return rgb, clipped
+        rgb[..., channel] = np.clip(light, 0, 1, out=light)
+    return rgb, count(0.0, 0.0) < 0.5 if any_clipped else np.zeros(size, np.bool_)
 
 
 def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bool]:
     """`_sum_cells` of cells of one unit each."""
     high, wide = sites.color.shape
     rows, columns = mosaic.shape[0] // high, mosaic.shape[1] // wide
-    cells = np.zeros((4, rows, columns), np.float32)
+    cells = np.empty((4, rows, columns), np.float32)
     cells[3] = 1
     any_clipped = False
     for top in range(0, rows, UNIT_ROWS):
         block = mosaic[top * high : min(top + UNIT_ROWS, rows) * high, : columns * wide]
         part = cells[:, top : top + UNIT_ROWS]
         seen = {(i, j): block[i::high, j::wide] for i, j in np.argwhere(sites.color >= 0).tolist()}
-        for place, values in seen.items():
-            part[sites.color[place]] += values
+        for channel in range(3):
+            first, *others = (values for place, values in seen.items() if sites.color[place] == channel)
+            part[channel] = first
+            for values in others:
+                part[channel] += values
+            if others:
+                part[channel] /= 1 + len(others)
         if block.max() >= sites.clip.min():
             full = np.logical_or.reduce([values >= sites.clip[place] for place, values in seen.items()])
             part[3, full] = LEAST
             part[:3, full] *= LEAST
             any_clipped |= bool(full.any())
-    for channel in range(3):
-        cells[channel] /= np.count_nonzero(sites.color == channel)
     return cells, any_clipped
 
 

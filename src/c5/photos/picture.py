@@ -30,7 +30,7 @@ BRIGHTEST = 1 / 0.95
 """The light from which on the shoulder gives white."""
 STEPS = 1 << 15
 """So many of them lead there: a level of a picture has eight at least."""
-ROWS = 16
+ROWS = 8
 
 Pixels = NDArray[np.uint8]
 
@@ -64,9 +64,10 @@ def render(
     exposure = 0.9 / max(np.percentile(sample, 97) if sample.size else 1.0, 1e-4)
     to_srgb = np.eye(3) if matrix is None or illuminant is None else np.asarray(matrix)
     colors = np.asarray(to_srgb.T * exposure, dtype=np.float32)
+    across = np.tile(balanced, pixels.shape[1])  # a row at a time is eight times as fast as a pixel at a time
     picture = np.empty(pixels.shape, np.uint8)
     for rows in (slice(top, top + ROWS) for top in range(0, len(pixels), ROWS)):  # what stays in a core's cache
-        rgb = np.minimum(pixels[rows].reshape(-1, 3) * balanced, 1)
+        rgb = np.minimum(pixels[rows].reshape(-1, across.size) * across, 1).reshape(-1, 3)
         steps = rgb @ (colors * np.float32(STEPS / BRIGHTEST))
         np.clip(steps, 0, STEPS, out=steps)
         np.take(_encoded(), steps.astype(np.intp), out=picture[rows].reshape(-1, 3), mode="clip")
