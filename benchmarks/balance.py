@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def unpack(path: Path) -> None:
         raw.unpack()
 
 
-JOBS = {"unpack": unpack, "read": read_photograph}
+JOBS: dict[str, Callable[[Path], object]] = {"unpack": unpack, "read": read_photograph}
 
 
 def measure(arguments: Sequence[object], repeats: int = 1) -> Taken:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from typing import Any, BinaryIO, NamedTuple
@@ -37,7 +37,8 @@ UNIT_ROWS = 32
 LEAST = np.float32(1e-6)
 """What a cell without unclipped units counts: where nothing else is, it is shown."""
 
-M_PERTURB = -6  # of malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_PERTURB = -1, -3, -6  # of malloc.h
+MAX_BYTES_KEPT = 1 << 30
 
 REMEDY = "export a linear 16-bit TIFF from a raw converter"
 AGAIN = "copy it again from its source"
@@ -114,16 +115,23 @@ def _zeroed_memory() -> Iterator[None]:
     LibRaw does not fill what a damaged file leaves out of its picture; without this, it would be something else each
     time.
     """
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        yield
-        return
-    set_option(M_PERTURB, 255)  # fills with 255 ^ 255
+    _set_memory(M_PERTURB, 255)  # fills with 255 ^ 255
     try:
         yield
     finally:
-        set_option(M_PERTURB, 0)
+        _set_memory(M_PERTURB, 0)
+
+
+def keep_memory() -> None:
+    """Use the same memory for the next file, instead of giving it back and getting it again page by page."""
+    for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+        _set_memory(option, MAX_BYTES_KEPT)
+
+
+def _set_memory(option: int, value: int) -> None:
+    """Where the system can (glibc)."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(option, value)
 
 
 @contextmanager
