@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from typer.testing import CliRunner
 
-from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ReadError, histogram, load_model
+from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ProfileError, ReadError, histogram, load_model
 from c5.augmentation import Augmentation
 from c5.choices import Format, Selection
 from c5.cli.app import app
@@ -51,7 +51,7 @@ from c5.metrics import BOUND_FACTOR, bound_errors, summarize
 from c5.model import Model
 from c5.model_file import write_model
 from c5.rolls import MOST_VIVID, select_rolls
-from c5.training.config import NetworkConfig, RealTraining
+from c5.training.config import NetworkConfig, RealTraining, VirtualTraining, paper_training
 from c5.training.ffcc import FfccConfig
 from c5.training.making import Making
 from c5.training.methods import ABLATIONS, C5, add_made, configurations, make_methods
@@ -690,7 +690,7 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
         (["--protocol", "cross-sensor", "--method", "magic"], "no estimator is called 'magic'; there are gray-world"),
         (["--protocol", "cross-sensor", "--method", "c5:magic"], "no configuration of C5 is called 'magic'"),
         (["--protocol", "cross-sensor", "--method", "c5+magic"], "no augmentation is called 'magic'; there are paper"),
-        (["--protocol", "cross-sensor", "--method", "c5:paper"], "is bound to m = 9: test it with that m alone"),
+        (["--protocol", "cross-sensor", "--method", "c5:paper,k=9"], "no field is called 'k'"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--only", "Alp"], "no dataset or camera is called 'Alp'"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
         (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
@@ -699,7 +699,6 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
-    arguments = [*arguments, "--m", "3"] if "c5:paper" in arguments else arguments
     data = write_manifest(tmp_path / "data", count=2)
     done = CliRunner().invoke(app, ["evaluate", str(data), "-o", str(tmp_path / "out"), *arguments])
     assert isinstance(done.exception, C5Error)
@@ -766,6 +765,49 @@ def test_named_configurations_are_the_papers_ablations() -> None:
     assert known["gain"].networks[0].gain
     names = [method.name for method in make_methods("c5:ablations", Rolls())]
     assert names == ["c5:plain", *(f"c5:{name}" for name in ABLATIONS)]
+
+
+def test_fields_are_set_in_the_name_of_a_method() -> None:
+    def make(name: str) -> C5:
+        (method,) = make_methods(name, Rolls())
+        assert isinstance(method, C5)
+        assert method.name == name
+        return method
+
+    assert make("c5:plain,uv=false,G=true").config.networks == (NetworkConfig(coordinates=False, gain=True),)
+    assert make("c5:bundled,repaint_nats=0").config == VirtualTraining(repaint_nats=0.0)
+    fine = make("c5:plain,n=128").config
+    assert isinstance(fine, RealTraining)
+    assert fine.shift_bins == 2 * RealTraining().shift_bins  # as far as with 64
+    for m in (1, 7, 13):  # bound to its m
+        own = make(f"c5:paper,m={m}")
+        assert own.config == paper_training(m)
+        assert own.rolls.n_images == (m,)
+    for wrong, message in (
+        ("m=many", "n_images must be int"),
+        ("k=9", "no field is called 'k'"),
+        ("m=0", "must lie between 1 and 64"),
+        ("n=24", "bins"),
+        ("kind=round", "must be one of"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            make_methods(f"c5:paper,{wrong}", Rolls())
+
+
+def test_a_camera_specific_network_is_trained_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = write_manifest(tmp_path / "data", count=4)
+    small = ["--set", "n=32", "--set", "widths=[2, 2, 2]", "--set", "G=true", "--set", "m=1"]
+    done = CliRunner().invoke(
+        app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
+    )
+    assert done.exit_code == 0, done.output
+    model = load_model(tmp_path / "run" / "model.c5")
+    assert (model.grid.bins, model.file.n_images, model.takes(8)) == (32, 1, 0)
+    images = sorted((tmp_path / "data").rglob("*.png"))
+    assert model.estimate(images[0]).illuminant.shape == (3,)
+    with pytest.raises(ProfileError, match="at most 0 additional"):
+        model.calibrate(images[:1])
 
 
 @dataclass

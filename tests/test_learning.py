@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dng_files import damage
 from shots import KINDS, LIGHTS, take
 from test_sidecars import LIGHTROOM
 from typer.testing import CliRunner
@@ -22,10 +25,11 @@ from c5.colorimetry.adaptation import MiredTint
 from c5.colorimetry.temperature import NOTICEABLE_DEG
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, write_dng
-from c5.errors import ParameterError, ReadError
+from c5.errors import C5Error, ParameterError, ReadError
 from c5.photos.balancing import Balance, balance
 from c5.photos.learning import Edit, LearnedLook, forget_look, learn_look, load_look, save_look
 from c5.photos.sidecars import adobe, darktable, rawtherapee
+from c5.photos.sidecars.darktable import _IDLE_MIXER
 from c5.photos.sidecars.marks import merge
 from c5.photos.taste import Look
 
@@ -63,8 +67,25 @@ def test_what_a_program_chose_is_no_edit(tmp_path: Path, value: str) -> None:
     pp3 = rawtherapee.set_white_balance(None, 4000, 1.0)
     for old, new in ((b"Custom", b"Camera"), (b"=true", b"=false"), (b"TEN_", b"TWO_"), (b"Equal=1", b"Equal=1.2")):
         assert rawtherapee.read_illuminant(pp3.replace(old, new), photo) is None
-    for damage in (b"Temperature=x", b"Temperature=1e999", b"Temperature=9", b"Temperature=nan"):
-        assert rawtherapee.read_illuminant(pp3.replace(b"Temperature=4000", damage), photo) is None
+    for wrong in (b"Temperature=x", b"Temperature=1e999", b"Temperature=9", b"Temperature=nan"):
+        assert rawtherapee.read_illuminant(pp3.replace(b"Temperature=4000", wrong), photo) is None
+
+
+def test_damaged_sidecars_are_errors_of_ours_or_balances_of_light(tmp_path: Path) -> None:
+    made = take(tmp_path, 7, LIGHTS["lamp"](), size=64).balance
+    rng = np.random.default_rng(0)
+    adapting = _IDLE_MIXER[:120] + b"\7\0\0\0" + _IDLE_MIXER[124:]
+    mixed = darktable.encode(made, None).replace(_IDLE_MIXER.hex().encode(), adapting.hex().encode())
+    whole = [(form, form.encode(made, None)) for form in (adobe, rawtherapee, darktable)]
+    whole.append((darktable, mixed.replace(b'enabled="0"', b'enabled="1"')))
+    short = re.sub(rb'(params="[0-9a-f]{10})[0-9a-f]*', rb"\1", whole[2][1])
+    assert darktable.read_illuminant(short, made.photo) is None
+    assert darktable.read_illuminant(whole[3][1], made.photo) is not None
+    for number in range(800):
+        form, sidecar = whole[number % len(whole)]
+        with suppress(C5Error):
+            found = form.read_illuminant(damage(sidecar, rng), made.photo)
+            assert found is None or np.isfinite(found).all()
 
 
 def edit_like(look: Look, seed: int, count: int = 30, shoots: int = 6, noise: float = 8) -> list[Edit]:
@@ -212,7 +233,7 @@ def test_a_warm_lover_is_recovered_from_sidecars_of_three_programs(
     assert look.error < 0.7 * look.error_without
     place = MiredTint(190, 5)
     assert math.dist(look.prefer(place), likes.prefer(place)) < 6
-    assert "daylight, 5500 K: +2" in ran.stdout
+    assert "daylight, 5500 K: 2" in ran.stdout
     assert (tmp_path / "look.png").stat().st_size > 1000
     # It is used where it is asked for, and not else.
     rows = [

@@ -61,6 +61,7 @@ OPTIONS = [
     replace(on(SMALL, strips=2), kind=RollKind.SEPARATE),
     replace(SMALL, grid=Grid.published(16), kind=RollKind.SEPARATE, gain=True),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
+    replace(SMALL, kind=RollKind.SEPARATE, gain=True, n_images=1),
 ]
 
 
@@ -104,7 +105,7 @@ def test_torch_onnx_and_numpy_agree(team: tuple[NetworkConfig, ...], tmp_path: P
     assert model.grid == grid
     query, *roll = some_histograms(grid, config.n_images, 5)
     with torch.no_grad():
-        emitted = network(seen([query]), seen(roll)[None], torch.ones(1))
+        emitted = network(seen([query]), seen(roll)[None] if roll else None, torch.ones(1))
         located = Locator(grid)(emitted, torch.as_tensor(query.searched[None]))
     profile = model.calibrate_histograms(roll)
     filters, bias, gain = model.emit(query, profile)

@@ -6,14 +6,12 @@ are skipped.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,12 +20,11 @@ import numpy as np
 import pytest
 import tifffile
 from dng_files import with_tags
-from PIL import Image
 from shots import BEYOND, KINDS, LIGHTS, Shot, take
 from test_program_rules import PACKETS
 from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
 
-from c5.color import Float64s, gains, reproduction_error
+from c5.color import Float64s, gains, reproduction_error, white_balance
 from c5.colorimetry.spectra import black_body
 from c5.photos.outputs import BUILT_IN
 from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
@@ -256,23 +253,25 @@ def test_beyond_its_range_rawtherapee_comes_as_near_as_it_can(tmp_path: Path) ->
         assert off_gray(develop_rawtherapee(shot, tmp_path)) > nearest
 
 
-def patch_color(pixels: Float64s, undo: Callable[[Float64s], Float64s] = lambda linear: linear) -> Float64s:
+def patch_color(pixels: Float64s) -> Float64s:
     """The color of the gray patch of an sRGB picture in linear light, green = 1."""
     linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
-    color = gray_patch(undo(linear))
+    color = gray_patch(linear)
     return np.asarray(color / color[1])
 
 
 @needs_rawtherapee
 @needs_darktable
-@pytest.mark.parametrize(("light", "allowed"), [("lamp", 0.02), ("shade", 0.005)])
+@pytest.mark.parametrize(("light", "allowed"), [("lamp", 0.04), ("shade", 0.005)])
 def test_both_leave_as_much_of_the_lights_color_as_our_preview(tmp_path: Path, light: str, allowed: float) -> None:
     """Both take the camera's matrix of D65 for every light, which tells at lamp light."""
     shot = take(tmp_path, 7, LIGHTS[light]())
     white = Look(strength=0.5).apply(shot.illuminant, shot.balance.photo.need_matrices())
     balance = replace(shot.balance, illuminant=white)
-    preview = np.asarray(Image.open(io.BytesIO(BUILT_IN["png"].make(balance, None)))) / 255
-    own = patch_color(preview, lambda linear: linear / (1.2 - 0.25 * linear))  # without the shoulder of its tone curve
+    # As `render` has it before its tone curve, in which the red of so bright a card ends.
+    pixels = white_balance(balance.photo.reading.read(shot.path).image.rgb, white)
+    own = gray_patch(pixels @ np.asarray(balance.photo.srgb_matrix(white)).T)
+    own /= own[1]
     assert np.abs(own - 1).max() > 0.2
     rawtherapee.path_beside(shot.path).write_bytes(rawtherapee.encode(balance, None))
     darktable.path_beside(shot.path).write_bytes(darktable.encode(balance, None))

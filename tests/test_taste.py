@@ -24,6 +24,7 @@ from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.colorimetry.temperature import temperature_to_uv
 from c5.demo import VirtualCamera
 from c5.errors import ParameterError
+from c5.photos.learning import LearnedLook
 from c5.photos.taste import Look, Rule, Taste
 
 places = st.builds(MiredTint, st.floats(15, 590), st.floats(-60, 60))
@@ -197,6 +198,18 @@ def test_each_value_comes_from_the_most_specific_rule(tmp_path: Path) -> None:
     assert Taste(taste.rules, {"strength": 1}).find(inner / "x.nef", "Nikon D5").strength == 1
     (tmp_path / "link").symlink_to(inner, target_is_directory=True)
     assert taste.find(tmp_path / "link" / "x.nef", "Leica").strength == 0.2
+
+
+def test_of_a_strength_and_a_learned_look_the_more_specific_counts(tmp_path: Path) -> None:
+    learned = LearnedLook((-10, 0), (0, 0), (150, 300), 30, 3)
+    part, whole = Rule({"strength": 0.5, "tint": 2}), Rule({"learned": learned}, folder=tmp_path)
+    taste = Taste((part, whole))
+    assert taste.find(tmp_path / "x.nef", None) == Look(learned=learned, tint=2)
+    assert taste.find(tmp_path.parent / "x.nef", None) == Look(strength=0.5, tint=2)
+    assert Taste(taste.rules, {"keep_warmth": True}).find(tmp_path / "x.nef", None) == Look(keep_warmth=True, tint=2)
+    assert Taste(taste.rules, {"warmer": 3}).find(tmp_path / "x.nef", None) == Look(learned=learned, tint=2, warmer=3)
+    with pytest.raises(ParameterError, match="a learned look says itself how much of the light stays"):
+        Rule({"learned": learned, "strength": 0.5})
 
 
 def balance(shot: Shot, *options: str) -> list[dict[str, str]]:

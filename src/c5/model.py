@@ -197,7 +197,9 @@ class Model:
             # Slots that are left over repeat the roll; without a roll, the image itself.
             roll = profile.features[0] if profile.features else query
             slots = np.arange(self.file.n_images - 1) % len(roll)
-            inputs = {"query": query, "roll": roll[slots][None].astype(np.float32, copy=False)}
+            inputs = {"query": query}
+            if slots.size:
+                inputs["roll"] = roll[slots][None].astype(np.float32, copy=False)
         else:
             inputs = {"query": query}
             inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}

@@ -49,8 +49,10 @@ class ModelFile:
     def __post_init__(self) -> None:
         if self.kind not in GRAPHS or set(self.graphs) != set(GRAPHS[self.kind]):
             raise ParameterError(f"a model of kind {self.kind!r} cannot have the graphs {sorted(self.graphs)}")
-        if type(self.n_images) is not int or not 2 <= self.n_images <= 64:
-            raise ParameterError(f"n_images, query included, must lie between 2 and 64, not {str(self.n_images)[:40]}")
+        fewest = 1 if self.kind == "separate" else 2
+        if type(self.n_images) is not int or not fewest <= self.n_images <= 64:
+            given = str(self.n_images)[:40]
+            raise ParameterError(f"n_images, query included, must lie between {fewest} and 64, not {given}")
 
     @cached_property  # every estimate asks for it, and it reads every byte of the graphs
     def identity(self) -> str:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from c5.photos.balancing import Balance, Settings
     from c5.photos.catalog import Catalog
     from c5.photos.files import Failure, Photographs
+    from c5.photos.groups import Reference
     from c5.photos.rolls import Roll
 
 PAGE = 60
@@ -38,6 +40,8 @@ SHOWN = 10
 SELECTION_NAMES = [selection.value for selection in SELECTIONS]
 
 TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
+
+REFERENCE = re.compile(r"(.+):(-?\d+),(-?\d+),(-?\d+),(-?\d+)", re.DOTALL)
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,6 +112,23 @@ def balance(
             "--smooth", help="Steady the light of bursts and time-lapses: one camera, no pause above two minutes."
         ),
     ] = False,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Group a shoot by light, across cameras, with one balance a group.")
+    ] = False,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file of the groups, for --sets: one that exists, edited or not, is taken; else written."
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A gray card in a photograph, for --sets: it balances its group. The rectangle is in pixels of the "
+            "upright picture; default: the middle third.",
+            metavar="FILE[:x,y,w,h]",
+        ),
+    ] = None,
     fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what c5 wrote, and add to sidecars of other programs.")
@@ -138,6 +159,7 @@ def balance(
     """
     from c5.io.files import check_folder
     from c5.photos.files import list_photographs
+    from c5.photos.groups import Sets, read_groups
 
     outputs = find_outputs(kinds)
     asked = list_photographs(files)
@@ -149,15 +171,23 @@ def balance(
     check_copies(outputs, out)
     if as_json and as_csv and out is None:
         raise ParameterError("--json and --csv would be printed into each other: ask for one, or give --out DIR")
+    if (groups is not None or reference) and not sets:
+        raise ParameterError("--groups and --reference are for --sets; add it")
     if out is not None:
         check_folder(out)
+    known_groups = read_groups(groups) if groups is not None and os.path.lexists(groups) else None
+    references = tuple(_parse_reference(text) for text in reference or [])
     tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
     with ExitStack() as stack:
         known = open_catalog(catalog, stack)
         how = {"overwrite": overwrite, "replace_custom": replace_custom, "dry_run": dry_run}
         run = Run(outputs, tables, out, known, sheet=sheet, **how)
+        if groups is not None and known_groups is None:
+            run.tables["groups"] = groups
         run.plan(asked)
         settings = make_settings(ctx, known)
+        if sets:
+            settings = replace(settings, sets=Sets(known_groups or {}, references))
         try:
             run.work(settings)
             run.finish()
@@ -171,6 +201,20 @@ def balance(
     run.print_summary()
     if run.failures:
         raise typer.Exit(1)
+
+
+def _note(text: str) -> None:
+    errors.print(f"note: {printable(text)}")
+
+
+def _parse_reference(text: str) -> Reference:
+    from c5.photos.groups import Reference
+
+    found = None if os.path.exists(text) else REFERENCE.fullmatch(text)
+    if found is None:
+        return Reference(Path(text))
+    left, top, width, height = (int(number) for number in found.groups()[1:])
+    return Reference(Path(found[1]), (left, top, width, height))
 
 
 def find_outputs(kinds: Mapping[str, Any]) -> dict[str, Output]:
@@ -280,7 +324,7 @@ class Run:
         self.custom: list[str] = []
         """Sidecars whose balance was set by hand, and stays."""
         self.written: set[Path] = set()
-        self.unchanged = 0
+        self.unchanged = self.developed = 0
 
     def plan(self, asked: Photographs) -> None:
         """Find out what is to be written for photographs."""
@@ -291,7 +335,6 @@ class Run:
 
         self.asked = asked
         paths = asked.paths
-        self.passed = asked.exports
         self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_catalogued)
         self.fail(*(failure.message for failure in (*asked.unreadable, *refused)))
         pages = range(1, -(-len(paths) // PAGE) + 1)
@@ -323,7 +366,7 @@ class Run:
         from c5.photos.balancing import balance
 
         with ExitStack() as stack:
-            results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due)))
+            results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due, tell=_note)))
             written = stack.enter_context(closing(in_parallel(self.write, results)))
             progress = stack.enter_context(progress_bar())
             for result, made in progress.track(written, len(self.due), description="balancing"):
@@ -360,7 +403,7 @@ class Run:
 
         if isinstance(result, Failure):
             if isinstance(result, Developed) and result.path not in self.asked.named:
-                self.passed += 1
+                self.developed += 1
             else:
                 self.fail(result.message)
             return
@@ -401,7 +444,8 @@ class Run:
             self._write_page()
         for name, place in self.tables.items():
             if place is not None:
-                self._write_for_set(place, partial(_encode, name, self.rows))
+                encode = partial(_encode_groups, place) if name == "groups" else partial(_encode, name)
+                self._write_for_set(place, partial(encode, self.rows))
 
     def print_summary(self, *, with_hints: bool = True) -> None:
         uncertain = sum(row["uncertain"] for row in self.rows)
@@ -414,7 +458,8 @@ class Run:
         counts = {made: len(self.written), "already there": there, "uncertain": uncertain}
         counts |= {"set by hand": len(self.custom)} if self.custom else {}
         parts = [f"{count} {what}" for what, count in counts.items()]
-        parts += [f"{plural(self.passed, 'picture')} passed over"] if self.passed else []
+        passed = self.asked.exports + self.developed
+        parts += [f"{plural(passed, 'picture')} passed over"] if passed else []
         text = ", ".join([*parts, f"{len(self.failures)} failed"])
         hints = ["--overwrite replaces what is there"] if self.there - self.written else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
@@ -464,6 +509,15 @@ def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> by
     return text.encode()
 
 
+def _encode_groups(place: Path, rows: list[dict[str, Any]]) -> bytes:
+    from c5.photos.groups import encode_groups
+    from c5.photos.summary import show_kelvin
+
+    lights = ["" if row["kelvin"] is None else f"{show_kelvin(row['kelvin'])} K, tint {row['tint']:+d}" for row in rows]
+    listed = [(Path(row["file"]), row["group"], light) for row, light in zip(rows, lights, strict=True)]
+    return encode_groups(listed, place.parent)
+
+
 def _print_roll(roll: Roll, selection: str) -> None:
     from c5.photos.rolls import Origin
 
@@ -487,12 +541,15 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
         cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
-        cells += [f"{row['uncertainty_deg']:.1f}°{mark}", row["by"]]
+        doubt = row["uncertainty_deg"]
+        cells += ["-" if doubt is None else f"{doubt:.1f}°{mark}", row["by"]]
+        cells += [row["group"]] if row["group"] is not None else []
         cells += ["-" if row["camera_angle_deg"] is None else f"{row['camera_angle_deg']:.1f}°"]
         if has_looks:
             cells += ["-" if row["light_kelvin"] is None else show_kelvin(row["light_kelvin"]), row["look"] or "-"]
         table.append(cells)
-    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", "from the camera's own"]
+    group = ["group"] if any(row["group"] is not None for row in rows) else []
+    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "from the camera's own"]
     print_table([*headings, "the light's K", "look"] if has_looks else headings, table)
     if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback")

@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 def demo(
     out: OutFolder = Path("demo"),
     overwrite: Overwrite = False,
-    count: Annotated[int, typer.Option(help="How many photographs to render.", min=1, max=64)] = 8,
+    count: Annotated[int, typer.Option(help="How many photographs to render.", min=1, max=1000)] = 8,
     seed: Seed = 15,
     method: MethodName = None,
+    shoot: Annotated[
+        str | None,
+        typer.Option(help="Render a shoot with known lights instead: wedding, hike, concert.", metavar="NAME"),
+    ] = None,
 ) -> None:
     """Render a roll of photographs as DNG files, and balance it."""
     import numpy as np
@@ -40,6 +44,13 @@ def demo(
     from c5.photos.picture import Frame, make_sheet, write_picture
     from c5.photos.summary import show_pair
 
+    if shoot is not None:
+        from c5.demo.shoots import write_shoot
+
+        truth = write_shoot(out, shoot, count, np.random.default_rng(seed))
+        console.print(f"DNG files             {out}")
+        console.print(f"True illuminants      {truth}")
+        return
     roll, sheet = out / "roll", out / "sheet.png"
     for path in (roll, sheet):
         check_free(path, overwrite)

@@ -39,7 +39,7 @@ def evaluate(
         typer.Option(
             help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file, "
             "a folder of FOLD/model.c5 for each fold, the name of a bundled model, ffcc, c5, c5:CONFIGURATION, "
-            "c5:FILE.toml or c5:ablations."
+            "c5:CONFIGURATION,FIELD=VALUE, c5:FILE.toml or c5:ablations."
         ),
     ],
     m: Annotated[list[int] | None, typer.Option("--m", help="Images given, the query included; default 9.")] = None,

@@ -95,5 +95,7 @@ def _describe(look: LearnedLook) -> None:
     for name, kelvin in LIGHTS.items():
         light = MiredTint(1e6 / kelvin, 0)
         there = look.prefer(light)
-        console.print(f"{name}, {kelvin} K: {light.mired - there.mired:+.0f} mireds warmer, tint {there.tint:+.0f}")
+        shift = light.mired - there.mired
+        how = f"{abs(shift):.0f} mireds {'warmer' if shift > 0 else 'colder'}"
+        console.print(f"{name}, {kelvin} K: {how}, tint {there.tint:+.0f}")
     console.print(look.summary)

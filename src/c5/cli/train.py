@@ -34,6 +34,10 @@ def train(
         typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file: a recipe, and the fields it changes.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="A field of the recipe: m=7, n=128, G=true, uv=false ..."),
+    ] = None,
     epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
@@ -48,12 +52,12 @@ def train(
     Needs the train extra. Uses a GPU where there is one.
     """
     start_torch()
-    from c5.training.config import make_config, read_config
+    from c5.training.config import make_config, read_config, set_fields
     from c5.training.making import find_making
     from c5.training.run import Plan
 
     if resume is not None:
-        chosen = (data, out, recipe, config, hold_out, augmentation, matrices, bfloat16, overwrite)
+        chosen = (data, out, recipe, config, settings, hold_out, augmentation, matrices, bfloat16, overwrite)
         if any(chosen) or seed is not None:
             raise ParameterError("--resume takes everything from the run: give only --epochs or --tensorboard too")
         _run(resume, None, tensorboard, epochs=epochs)
@@ -63,6 +67,7 @@ def train(
     if recipe is not None and config is not None:
         raise ParameterError("--config says which recipe it changes: leave --recipe out")
     training = make_config(recipe or Recipe.BUNDLED) if config is None else read_config(config)
+    training = set_fields(training, settings or [])
     training = replace(
         training,
         seed=training.seed if seed is None else seed,

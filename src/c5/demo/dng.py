@@ -48,6 +48,8 @@ class Layout:
     orientation: int = 1
     """As in Exif, 1 to 8."""
     time: datetime = field(default=datetime(2024, 6, 21, 12, 0, 0))
+    exposure: float | None = None
+    """The exposure value at ISO 100; told as a time, at f/4 and ISO 400."""
 
     def __post_init__(self) -> None:
         if len(self.pattern) not in (0, 4, 36) or (self.pattern and set(self.pattern) != set("RGB")):
@@ -145,6 +147,10 @@ def _camera_tags(camera: VirtualCamera, layout: Layout, neutral: ArrayLike | Non
         _numbers(50728, RATIONAL, *_rationals(believed / believed.max())),
         _numbers(50730, SRATIONAL, 0, 1),  # BaselineExposure
     ]
+    if layout.exposure is not None:
+        seconds = np.array(4**2 * 100 / 400 / 2**layout.exposure)
+        tags += [_numbers(33434, RATIONAL, *_rationals(seconds)), _numbers(33437, RATIONAL, 4, 1)]
+        tags.append(_numbers(34855, SHORT, 400))
     for i, (light, kelvin) in enumerate(lights):
         tags.append(_numbers(50721 + i, SRATIONAL, *_rationals(camera.color_matrix(kelvin))))
         tags.append(_numbers(50778 + i, SHORT, light))

@@ -51,11 +51,12 @@ CR3_START, RAF_START, X3F_START = b"ftypcrx ", b"FUJIFILMCCD-RAW", b"FOVb"
 
 # Tags of TIFF, Exif and DNG.
 MAKE, MODEL, DATE_TIME, SUB_IFDS, EXIF, DATE_TIME_ORIGINAL = 271, 272, 306, 330, 34665, 36867
+EXPOSURE = EXPOSURE_TIME, F_NUMBER, SPEED = 33434, 33437, 34855
 DNG_VERSION, UNIQUE_CAMERA_MODEL, ANALOG_BALANCE, AS_SHOT_WHITE_XY = 50706, 50708, 50727, 50729
 COLOR_MATRICES, CAMERA_CALIBRATIONS, CALIBRATION_ILLUMINANTS = (50721, 50722), (50723, 50724), (50778, 50779)
 WANTED = (
-    MAKE, MODEL, DATE_TIME, SUB_IFDS, EXIF, DATE_TIME_ORIGINAL, DNG_VERSION, UNIQUE_CAMERA_MODEL, ANALOG_BALANCE,
-    AS_SHOT_WHITE_XY, *COLOR_MATRICES, *CAMERA_CALIBRATIONS, *CALIBRATION_ILLUMINANTS,
+    MAKE, MODEL, DATE_TIME, SUB_IFDS, EXIF, DATE_TIME_ORIGINAL, *EXPOSURE, DNG_VERSION, UNIQUE_CAMERA_MODEL,
+    ANALOG_BALANCE, AS_SHOT_WHITE_XY, *COLOR_MATRICES, *CAMERA_CALIBRATIONS, *CALIBRATION_ILLUMINANTS,
 )  # fmt: skip
 
 MAX_PAGES, MAX_TEXT = 16, 1024
@@ -90,6 +91,8 @@ class Photograph:
     matrices: CameraMatrices | None = None
     orientation: int = 1
     """How to turn it for a viewer, 1 to 8 as in Exif. `image` is not turned."""
+    exposure: float | None = None
+    """The exposure value that was set, at ISO 100."""
 
 
 def read_photograph(
@@ -200,7 +203,7 @@ def _read_tags(file: BinaryIO) -> _Tags:
     values = _values(tiff, tiff.first)
     for place in _integers(tiff, tiff.first.get(EXIF))[:1]:
         with suppress(ReadError):
-            values |= _values(tiff, tiff.directory(place), (DATE_TIME_ORIGINAL,))
+            values |= _values(tiff, tiff.directory(place), (DATE_TIME_ORIGINAL, *EXPOSURE))
     photometric = frozenset(kind for page in pages for kind in _integers(tiff, page.get(PHOTOMETRIC))[:1])
     deep = max(_integers(tiff, tiff.first.get(BITS)), default=1) > 8
     is_preview = _integers(tiff, tiff.first.get(NEW_SUBFILE_TYPE)) == (1,)
@@ -255,6 +258,7 @@ def _read_raw(
         _as_shot(tags, found.multipliers, matrices),
         matrices,
         ORIENTATIONS.get(found.flip, 1),
+        _exposure(tags),
     )
 
 
@@ -287,6 +291,14 @@ def _time(tags: _Tags) -> datetime | None:
         except ValueError:
             continue
     return None
+
+
+def _exposure(tags: _Tags) -> float | None:
+    """The exposure value at ISO 100, if time, aperture and speed are told and can be."""
+    seconds, aperture, speed = (_reals(tags.values.get(code), 1) for code in EXPOSURE)
+    if seconds is None or aperture is None or speed is None or not min(seconds[0], aperture[0], speed[0]) > 0:
+        return None
+    return float(np.log2(aperture[0] ** 2 / seconds[0]) - np.log2(speed[0] / 100))
 
 
 def _as_shot(tags: _Tags, multipliers: list[float], matrices: CameraMatrices | None) -> Float64s | None:

@@ -10,11 +10,11 @@ for result in balance(paths, Settings(catalog=catalog)):
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from c5.choices import Fallback, Selection
@@ -25,7 +25,8 @@ from c5.model import Model, Profile, load_model
 from c5.parallel import MOST_JOBS, in_parallel
 from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
-from c5.photos.photo import Photo, Reading, read_photo
+from c5.photos.groups import Sets, balance_sets
+from c5.photos.photo import Photo, Reading, Thumbnail, read_photo
 from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
 from c5.photos.taste import Taste
@@ -60,10 +61,14 @@ class Settings:
     """Whether photographs come with thumbnails, for a contact sheet."""
     jobs: int | None = None
     """Files read at a time; by default one a core, up to four."""
+    sets: Sets | None = None
+    """Whether the photographs are grouped by light, with one balance a group."""
 
     def __post_init__(self) -> None:
         if self.roll_size < 1:
             raise ParameterError(f"a roll has at least 1 photograph, not {self.roll_size}")
+        if self.smooth and self.sets is not None:
+            raise ParameterError("a set has one balance a light, smoothing one a frame: ask for one of them")
         if self.profile is not None:
             self.model.check_profile(self.profile)
 
@@ -76,9 +81,9 @@ class Balance:
     illuminant: Float64s
     """(3,) what is used."""
     uncertainty: float | None
-    """Degrees, of the model's estimate, whatever is used."""
+    """Degrees, of the model's estimate, whatever is used; of the group's light in a set."""
     source: str
-    """What the illuminant comes from: model, smoothed, camera, gray-world."""
+    """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world."""
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
@@ -87,6 +92,10 @@ class Balance:
     """(3,) what the light is, where a look has something else taken out."""
     look: str = ""
     """What a look has done, or why it has done nothing; empty where none was asked for."""
+    spread: Float64s | None = None
+    """(2, 2) covariance of the heat map in log-chroma; for a set."""
+    group: str | None = None
+    """The photographs of a set that share a light."""
 
     @property
     def path(self) -> Path:
@@ -119,35 +128,79 @@ class Balance:
 
 
 def balance(
-    paths: Iterable[str | Path], settings: Settings | None = None, *, wanted: Collection[Path] | None = None
+    paths: Iterable[str | Path],
+    settings: Settings | None = None,
+    *,
+    wanted: Collection[Path] | None = None,
+    tell: Callable[[str], object] = str,
 ) -> Generator[Balance | Failure, None, None]:
     """The white balance of each photograph, in the order of `paths`, as soon as it is known.
 
     Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
     is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are told by
     their headers, some of them are read first, and none is read twice. Smoothing holds a photograph
-    back until its sequence is complete, and takes the fallback into account.
+    back until its sequence is complete, and takes the fallback into account. A set has its results when all of it is
+    read.
 
-    With `wanted`, only these photographs have results; the others serve for rolls and sequences.
+    With `wanted`, only these photographs have results; the others serve for rolls, sequences and groups. `tell` is
+    given what is to be said of the set as a whole, in a line each.
     """
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
     asked = set(files if wanted is None else wanted)
-    if not asked:
+    if not asked and settings.sets is None:
         return
+    # A set is held until all of it is read: without thumbnails, thousands fit into memory.
+    first = settings if settings.sets is None else replace(settings, thumbnails=False)
     with ExitStack() as stack:
-        loader = stack.enter_context(closing(_Loader(settings)))
+        loader = stack.enter_context(closing(_Loader(first)))
         rolls = _Rolls(files, settings, loader)
-        needed = files if settings.smooth else [path for path in files if path in asked]
+        whole = settings.smooth or settings.sets is not None
+        needed = files if whole else [path for path in files if path in asked]
+        results: Iterable[Balance | Failure]
         known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
-        estimates = in_parallel(lambda each: _estimate(*each, settings.model), known, settings.jobs)
+        estimates = in_parallel(lambda each: _estimate(*each, settings), known, settings.jobs)
         results = (result for _, result in stack.enter_context(closing(estimates)))
-        for result in smooth_in_turn(results, rolls.moments, settings.fallback) if settings.smooth else results:
-            if result.path in asked:
-                if isinstance(result, Failure):
-                    yield result
-                else:
-                    yield settings.taste.apply(apply_fallback(result, settings.fallback))
+        if settings.sets is not None:
+            results = _balance_sets(list(results), settings.sets, asked, settings, tell)
+        else:
+            if settings.smooth:
+                results = smooth_in_turn(results, rolls.moments, settings.fallback)
+            results = (result for result in results if result.path in asked)
+        for result in results:
+            yield result if isinstance(result, Failure) else _finish(result, settings)
+
+
+def _finish(balance: Balance, settings: Settings) -> Balance:
+    """The last word on every balance."""
+    return settings.taste.apply(apply_fallback(balance, settings.fallback))
+
+
+def _balance_sets(
+    results: list[Balance | Failure],
+    sets: Sets,
+    asked: Collection[Path],
+    settings: Settings,
+    tell: Callable[[str], object],
+) -> Iterator[Balance | Failure]:
+    """The photographs of a set with their groups, in the same order; thumbnails are read now."""
+    balances, failures = balance_sets(
+        [result for result in results if isinstance(result, Balance)], sets, settings.fallback, tell
+    )
+    grouped = {balance.path: balance for balance in balances}
+    yield from failures
+    due = (grouped.get(result.path, result) for result in results if result.path in asked)
+    yield from (result for _, result in in_parallel(partial(_add_thumbnail, settings=settings), due, settings.jobs))
+
+
+def _add_thumbnail(result: Balance | Failure, settings: Settings) -> Balance | Failure:
+    if not settings.thumbnails or isinstance(result, Failure):
+        return result
+    try:
+        image = result.photo.reading.read(result.path).image
+    except C5Error as error:
+        return Failure.of(result.path, error)
+    return replace(result, photo=replace(result.photo, thumbnail=Thumbnail.of(image)))
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
@@ -165,18 +218,21 @@ def _find_roll(photo: Photo | Failure, rolls: _Rolls) -> Roll | Failure:
         return Failure.of(photo.path, error)
 
 
-def _estimate(photo: Photo | Failure, roll: Roll | Failure, model: Model) -> Balance | Failure:
+def _estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -> Balance | Failure:
     if isinstance(photo, Failure):
         return photo
     if isinstance(roll, Failure):
         return roll
     assert photo.histograms is not None  # the loader's photographs have them
     try:
-        found = model.estimate_histogram(photo.histograms, roll.profile)
+        found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)
     known = replace(photo, histograms=None)
-    return Balance(known, found.illuminant, found.uncertainty, "model", roll, found.bound_covariance)
+    # A set needs of a heat map how far it spreads, and nothing else.
+    spread = None if settings.sets is None else found.covariance
+    bound = found.bound_covariance
+    return Balance(known, found.illuminant, found.uncertainty, "model", roll, bound, spread=spread)
 
 
 class _Loader:

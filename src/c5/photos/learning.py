@@ -219,7 +219,8 @@ def load_look(path: Path | None = None) -> LearnedLook:
 
 def save_look(look: LearnedLook, path: Path | None = None) -> Path:
     """Keep a look, in the place of an earlier one."""
-    return write_file(path or look_path(), (json.dumps({"format": FORMAT} | asdict(look), indent=1) + "\n").encode())
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in ({"format": FORMAT} | asdict(look)).items()]
+    return write_file(path or look_path(), ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 def forget_look(path: Path | None = None) -> bool:

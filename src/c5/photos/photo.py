@@ -80,6 +80,8 @@ class Photo:
     histograms: Histograms | None = None
     """Dropped once the light is estimated."""
     thumbnail: Thumbnail | None = None
+    exposure: float | None = None
+    """The exposure value that was set, at ISO 100."""
 
     @classmethod
     def of(
@@ -97,6 +99,7 @@ class Photo:
             photograph.orientation,
             reading,
             thumbnail=Thumbnail.of(photograph.image) if thumbnail else None,
+            exposure=photograph.exposure,
         )
 
     def need_matrices(self) -> CameraMatrices:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,7 +97,12 @@ def _encoded() -> Pixels:
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
     """A picture as Exif's orientation, 1 to 8, wants it to be seen."""
-    flipped = pixels[:, ::-1] if orientation in (2, 4, 5, 7) else pixels
+    return turn_array(pixels, orientation)
+
+
+def turn_array(array: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """The same for any numbers of pixels, (height, width, ...)."""
+    flipped = array[:, ::-1] if orientation in (2, 4, 5, 7) else array
     quarters = {3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
     return np.ascontiguousarray(np.rot90(flipped, quarters))
 

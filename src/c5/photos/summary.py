@@ -57,6 +57,7 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),
         "uncertain": balance.uncertain,
         "by": balance.source,
+        "group": balance.group,
         "roll": balance.roll.size,
         "camera_gains": None if photo.as_shot is None else _rounded(gains(photo.as_shot)),
         "camera_angle_deg": _rounded(angle),
@@ -121,7 +122,8 @@ def draw_sheet(title: str, balances: Sequence[Balance]) -> Pixels:
 def _caption(balance: Balance) -> str:
     found = balance.photo.temperature(balance.illuminant)
     light = "" if found is None else f"{show_kelvin(found.kelvin)} K, tint {round(found.tint):+d}"
-    return f"{printable(balance.path.name)}   {light}{'   uncertain' if balance.uncertain else ''}"
+    group = "" if balance.group is None else f"   group {printable(balance.group)}"
+    return f"{printable(balance.path.name)}   {light}{group}{'   uncertain' if balance.uncertain else ''}"
 
 
 def _rounded(value: Float64s | float | None) -> Any:

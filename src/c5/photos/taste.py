@@ -27,6 +27,9 @@ WARM_STRENGTH = 0.6
 WARM_MIRED, ONSET_MIRED = 200.0, 20.0
 """Warm light begins at 5000 K. Twenty mireds further, at 4500 K, half of what it has beyond that counts."""
 
+PARTS = {"strength", "keep_warmth"}
+"""Fields that say how much of the light stays, as a learned look does: of the two, the more specific counts."""
+
 MOST_MIRED, MOST_TINT = 300.0, 150.0
 """No look shifts further."""
 
@@ -136,9 +139,8 @@ class Taste:
         """The look of a photograph."""
         values: dict[str, Any] = {}
         for more in (*(rule.values for rule in self.rules if rule.holds(path, camera)), self.always):
-            rivals = ("strength", "keep_warmth") if more.get("learned") else ("learned",)
-            if rivals[0] == "strength" or not {"strength", "keep_warmth"}.isdisjoint(more):
-                values = {key: value for key, value in values.items() if key not in rivals}
+            rivals = PARTS if more.get("learned") else {"learned"} if PARTS & more.keys() else set()
+            values = {key: value for key, value in values.items() if key not in rivals}
             values |= more
         return Look(**values)
 

@@ -56,7 +56,8 @@ class StoredBatches:
         query = np.resize(order, (steps, batch)).astype(np.int64)
         additional = config.n_images - 1
         roll = draw_rolls(self.data.cameras, query, additional, rng)
-        if config.vary_roll:  # a roll of d different images repeats them to fill its slots: pooling ignores duplicates
+        if config.vary_roll and additional:
+            # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
             distinct = rng.integers(1, additional + 1, (steps, batch, 1))
             roll = np.take_along_axis(roll, np.arange(additional) % distinct, axis=2)
         images = np.concatenate([query[..., None], roll], axis=2)  # (steps, batch, 1 + additional)

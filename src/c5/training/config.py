@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
@@ -44,7 +45,8 @@ class NetworkConfig:
     coordinates: bool = True
     """Give the network the u and v of each bin as two more channels."""
     n_images: int = 9
-    """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it."""
+    """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it, and may
+    have m = 1: a network for the cameras that it was trained on."""
     architecture: str = ""
     """A network of your own: the name of an entry point in `c5.networks`, or `module:Class`. Empty: the C5 network."""
 
@@ -55,7 +57,7 @@ class NetworkConfig:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
         if self.grid.bins >> len(self.widths) < 2:
             raise ParameterError(f"{self.grid.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
-        check_range("n_images", self.n_images, 2, 64)
+        check_range("n_images", self.n_images, 1 if self.kind is RollKind.SEPARATE else 2, 64)
 
     def to_json(self) -> dict[str, Any]:
         own = {"grid": self.grid.to_json(), "kind": self.kind.value, "widths": list(self.widths)}
@@ -269,6 +271,35 @@ def configure(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
         networks = tuple(_changed(network, table["network"], "network") for network in networks)
     changed: TrainConfig = _changed(config, changes | {"networks": networks}, "the configuration")
     return changed
+
+
+SHORT = {"n": "bins", "m": "n_images", "G": "gain", "uv": "coordinates"}
+"""The paper's names of fields."""
+
+
+def set_fields(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
+    """A configuration with fields set by `FIELD=VALUE`: its own, those of every network, and those of their grid."""
+    table: dict[str, Any] = {"network": {"grid": {}}}
+    for setting in settings:
+        given, _, text = setting.partition("=")
+        name = SHORT.get(given.strip(), given.strip())
+        if name in {each.name for each in fields(config)} - {"networks"}:
+            place = table
+        elif name in {each.name for each in fields(NetworkConfig)} - {"grid"}:
+            place = table["network"]
+        elif name in {each.name for each in fields(Grid)}:
+            place = table["network"]["grid"]
+        else:
+            known = {each.name for kind in (config, NetworkConfig, Grid) for each in fields(kind)} | set(SHORT)
+            names = ", ".join(sorted(known - {"networks", "grid"}))
+            raise ParameterError(f"no field is called {given!r}; there are {names}")
+        try:
+            place[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            place[name] = text.strip()
+    if isinstance(config, RealTraining) and isinstance(bins := table["network"]["grid"].get("bins"), int):
+        table.setdefault("shift_bins", config.shift_bins * bins // config.grid.bins)  # as far as before
+    return configure(config, table)
 
 
 def _tables(value: Any) -> Sequence[Mapping[str, Any]]:

@@ -73,8 +73,9 @@ def export_model(
             "query": _to_onnx(_Graph(network, emit), [query, *profile], ["query", *names], outputs),
         }
     else:
-        roll = torch.zeros(1, config.n_images - 1, network.grid.channels, n, n)
-        graphs = {"query": _to_onnx(_Graph(network, network), [query, roll], ["query", "roll"], outputs)}
+        others = [torch.zeros(1, config.n_images - 1, network.grid.channels, n, n)] if config.n_images > 1 else []
+        names = ["query", "roll"][: 1 + len(others)]
+        graphs = {"query": _to_onnx(_Graph(network, network), [query, *others], names, outputs)}
     file = ModelFile(
         name=name,
         kind=config.kind.value,
@@ -102,7 +103,7 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     query, *others = (Histograms(network.grid, stack) for stack in stacks)
     estimate = model.estimate_histogram(query, model.calibrate_histograms(others))
     with torch.no_grad():
-        roll = torch.as_tensor(np.stack([other.seen for other in others])[None])
+        roll = torch.as_tensor(np.stack([other.seen for other in others])[None]) if others else None
         emitted = network(torch.as_tensor(query.seen[None]), roll, torch.ones(1))
         expected = Locator(network.grid)(emitted, torch.as_tensor(query.searched[None])).illuminant[0].numpy()
     difference = angular_error(estimate.illuminant, expected)

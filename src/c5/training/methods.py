@@ -20,8 +20,7 @@ from c5.datasets.torus import TorusFeature
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.histograms import Grid
-from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config
+from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config, set_fields
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
@@ -30,36 +29,30 @@ from c5.training.network import Network, build_network
 from c5.training.run import Plan, Progress, train
 from c5.training.tensors import DAMAGED, read_checkpoint
 
+ABLATIONS = {
+    "bins-16": ("n=16", "widths=[8, 16, 32]"),
+    "bins-32": ("n=32",),
+    "bins-128": ("n=128",),
+    "smoothness-0": ("smooth_filters=0", "smooth_bias=0"),
+    "smoothness-low": ("smooth_filters=0.035", "smooth_bias=0.005"),
+    "smoothness-high": ("smooth_filters=0.75", "smooth_bias=0.1"),
+    "smoothness-highest": ("smooth_filters=1.85", "smooth_bias=0.25"),
+    "constant-batch": ("batch_sizes=[16]",),
+    "no-gradient": ("gradient=false",),
+    "no-uv": ("uv=false",),
+    "gain": ("G=true",),
+}
+"""What the paper's ablations change in the plain recipe."""
+
 
 def configurations() -> dict[str, TrainConfig]:
-    """The recipes, and what the paper's ablations change in the plain one, by name."""
-    base = RealTraining()
-    network = base.networks[0]
-
-    def bins(count: int, widths: tuple[int, ...] = network.widths) -> TrainConfig:
-        own = replace(network, grid=Grid(count), widths=widths)
-        return replace(base, networks=(own,), shift_bins=base.shift_bins * count // network.grid.bins)
-
-    return {
-        **{recipe.value: make_config(recipe) for recipe in Recipe},
-        "bins-16": bins(16, (8, 16, 32)),
-        "bins-32": bins(32),
-        "bins-128": bins(128),
-        "smoothness-0": replace(base, smooth_filters=0.0, smooth_bias=0.0),
-        "smoothness-low": replace(base, smooth_filters=0.035, smooth_bias=0.005),
-        "smoothness-high": replace(base, smooth_filters=0.75, smooth_bias=0.1),
-        "smoothness-highest": replace(base, smooth_filters=1.85, smooth_bias=0.25),
-        "constant-batch": replace(base, batch_sizes=(16,)),
-        "no-gradient": replace(base, networks=(replace(network, gradient=False),)),
-        "no-uv": replace(base, networks=(replace(network, coordinates=False),)),
-        "gain": replace(base, networks=(replace(network, gain=True),)),
-    }
+    """The recipes and the ablations by name."""
+    recipes = {recipe.value: make_config(recipe) for recipe in Recipe}
+    return recipes | {name: set_fields(RealTraining(), settings) for name, settings in ABLATIONS.items()}
 
 
 PAPER_MADE = {"c5": 5000, "ffcc": 500}
 """How many augmented images the paper adds."""
-
-ABLATIONS = tuple(name for name in configurations() if name not in {recipe.value for recipe in Recipe})
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +66,6 @@ class C5:
     """A network is trained with each; their estimates count as repeats."""
     making: Making | None = None
     learns: bool = True
-
-    def __post_init__(self) -> None:
-        network = self.config.networks[0]
-        if network.kind is RollKind.SEPARATE and set(self.rolls.n_images) != {network.n_images}:
-            raise ParameterError(f"{self.name} is bound to m = {network.n_images}: test it with that m alone")
 
     @property
     def device(self) -> str:
@@ -199,9 +187,11 @@ def make_methods(
     made: int | None = None,
     matrices: str | None = None,
 ) -> list[Method]:
-    """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION, c5:ablations, each with +AUGMENTATION or without.
+    """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION[,FIELD=VALUE...], c5:ablations, each with
+    +AUGMENTATION or without.
 
-    `made` is how many images augmentation makes for a fold; default: as many as in the paper.
+    A network that is bound to its m is tested with that m, whatever `rolls` say. `made` is how many images augmentation
+    makes for a fold; default: as many as in the paper.
     """
     what, _, augmentation = text.partition("+")
     kind, _, wanted = what.partition(":")
@@ -211,6 +201,7 @@ def make_methods(
         return [FfccMethod(f"ffcc{suffix}", making=making)]
     known = configurations()
     methods: list[Method] = []
+    wanted, *settings = wanted.split(",")
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
         if name.endswith(".toml"):
             known[name] = read_config(name)
@@ -218,6 +209,10 @@ def make_methods(
             raise ParameterError(
                 f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations, FILE.toml"
             )
-        config = replace(known[name], epochs=epochs or known[name].epochs, bfloat16=bfloat16)
-        methods.append(C5(f"c5:{Path(name).stem}{suffix}", config, rolls, tuple(seeds), making))
+        config = set_fields(known[name], settings)
+        config = replace(config, epochs=epochs or config.epochs, bfloat16=bfloat16 or config.bfloat16)
+        network = config.networks[0]
+        own = replace(rolls, n_images=(network.n_images,)) if network.kind is RollKind.SEPARATE else rolls
+        title = ",".join([Path(name).stem, *settings])
+        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), making))
     return methods

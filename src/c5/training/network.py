@@ -279,12 +279,13 @@ class SeparateNetwork(nn.Module):
         self.merges = nn.ModuleList(merges(config, len(config.widths) - 1) for _ in range(config.n_images))
         self.head = Head(config)
 
-    def forward(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> Emitted:
-        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n)."""
+    def forward(self, query: Tensor, roll: Tensor | None = None, present: Tensor | None = None) -> Emitted:
+        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n), which m = 1 has none of."""
         return self.sight.place(self._emit(query, roll))
 
-    def _emit(self, query: Tensor, roll: Tensor) -> Emitted:
-        inputs = [self.sight(query), *(self.sight(image) for image in roll.unbind(dim=1))]
+    def _emit(self, query: Tensor, roll: Tensor | None) -> Emitted:
+        others = () if roll is None else roll.unbind(dim=1)
+        inputs = [self.sight(query), *(self.sight(image) for image in others)]
         skips = []
         for level in range(len(self.config.widths)):
             pairs = [encoder[level](x) for encoder, x in zip(self.encoders, inputs, strict=True)]  # type: ignore[index]

@@ -76,7 +76,8 @@ def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) 
     known = json.loads(facts)
     camera, matrices, as_shot = known["camera"], known["matrices"], known["as_shot"]
     black, white, assume_srgb = known["reading"]
-    if not isinstance(camera, str | None) or not math.isfinite(black + (white or 0)):
+    exposure = known.get("exposure")
+    if not isinstance(camera, str | None) or not math.isfinite(black + (white or 0) + (exposure or 0)):
         raise ValueError("facts that cannot be")
     return Photo(
         path,
@@ -88,6 +89,7 @@ def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) 
         int(known["orientation"]),
         Reading(black, white, bool(assume_srgb)),
         Histograms.unpack(stored_grid(), packed) if grid == stored_grid().key else None,
+        exposure=None if exposure is None else float(exposure),
     )
 
 
@@ -132,5 +134,6 @@ def _describe(photo: Photo) -> str:
             "matrices": parts,
             "orientation": photo.orientation,
             "reading": json.loads(photo.reading.key),
+            "exposure": photo.exposure,
         }
     )

@@ -271,8 +271,9 @@ def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
     """
     packet = Packet(sidecar)
     done = _done(packet, _read_history(packet)[0])
-    multipliers = np.frombuffer(bytes.fromhex(read_balance(sidecar)["temperature"]), "<f4").astype(np.float64)
-    if multipliers.shape != (3,) or not (np.isfinite(multipliers).all() and (multipliers > 0).all()):
+    held = bytes.fromhex(read_balance(sidecar)["temperature"])
+    multipliers = np.frombuffer(held if len(held) == 12 else b"", "<f4").astype(np.float64)
+    if not (np.isfinite(multipliers).all() and (multipliers > 0).all()):
         multipliers = np.empty(0)
     adapting = [step for step in _mixers(done).values() if step.get("enabled") == "1" and _still(step) is not None]
     if not adapting:

@@ -1,0 +1,268 @@
+"""Which photographs of a shoot were taken in the same light, and what that light is.
+
+The model, in the log-chroma of a space that all cameras share:
+
+- A photograph sees its light with an error that is normal, with the covariance of its heat map. The errors of
+  photographs of one light are correlated, as they show the same things: however many there are, a share `COMMON` of
+  the variance stays. So a large group does not come to disagree with what is only a little off.
+- Two photographs are in the same light with a chance that falls with the pause between them; where a time is not known,
+  it is that of a long pause. Another light is either a little different, as the sun's is an hour later, or any. Its
+  exposure is another one too.
+- Lights change in one of two ways, whichever is likelier for the shoot: they last, or they are switched and come back.
+
+Groups grow by likelihood: two become one if each is the likeliest of all to be in the light of the other, and if that
+is likelier than that their lights differ. Photographs that might as well be in the light of another group are then kept
+apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from c5.color import Bools, Float64s, as_illuminant, rgb_to_uv
+from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.temperature import neutral_to_xy, xy_to_temperature
+
+CONES: Float64s = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+"""From XYZ to the sharpened cones of the Bradford transform: the camera whose log-chroma all cameras share."""
+
+FLICKER = 0.8
+"""How large the variance of errors is from photograph to photograph, of that of the heat maps."""
+COMMON = 0.3
+"""The share of the flicker's variance that photographs of one light have in common, as they show the same things."""
+TOGETHER = 0.98
+"""The chance that two photographs are in one light, moments apart."""
+APART, DRIFT = 0.6, 0.1
+"""How far another light is, in nats: any, or one that is a little different."""
+STOPS = (2.0, 5.0)
+"""How far exposures are apart in one light, and in two."""
+DOUBT, TELLING = 3.0, 0.1
+"""A photograph stays apart if another light that is so many nats away is not less likely by this logarithm of odds."""
+BURST = 8.0
+"""Seconds: photographs that are nearer show the same."""
+
+
+class Course(NamedTuple):
+    """How lights change in the course of a shoot."""
+
+    lasts: float
+    """Seconds that a light lasts, roughly."""
+    again: float
+    """The chance that two photographs are in one light, hours apart."""
+    drifts: float
+    """The chance that another light is one that is a little different."""
+
+
+STEADY = Course(1200.0, 0.01, 0.8)
+"""Places and daylight: lights last, and an hour later they are a little different."""
+SWITCHED = Course(60.0, 0.3, 0.1)
+"""A stage: lights come and go, and come back as they were."""
+
+CLOCKS = range(-12, 13)
+"""Hours by which the clock of a camera may be off."""
+SURE = 10.0
+"""So much likelier, as the logarithm of odds, another time must make the lights before a clock counts as wrong."""
+
+Labels = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """What photographs say about their lights."""
+
+    uv: Float64s
+    """(n, 2) log-chroma of each light."""
+    covariance: Float64s
+    """(n, 2, 2) of the error of each."""
+    seconds: Float64s
+    """(n,) when each was taken, NaN where that is not known."""
+    exposure: Float64s
+    """(n,) exposure values, NaN where not known."""
+    space: Labels
+    """(n,) photographs in different spaces cannot be compared."""
+
+    def take(self, chosen: Labels) -> Views:
+        """Those of some photographs."""
+        return Views(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+
+def to_common(illuminant: Float64s, matrices: CameraMatrices) -> Float64s:
+    """The log-chroma, in the space of all cameras, of the light in which a camera sees white as `illuminant`."""
+    x, y = neutral_to_xy(illuminant, matrices)
+    return rgb_to_uv(CONES @ [x / y, 1, (1 - x - y) / y])
+
+
+def from_common(uv: Float64s, matrices: CameraMatrices) -> Float64s:
+    """The illuminant of a camera in a light; `to_common` undoes it."""
+    white = np.linalg.solve(CONES, np.exp([-uv[0], 0, -uv[1]]))
+    kelvin = xy_to_temperature(white[:2] / white.sum()).kelvin
+    return as_illuminant(matrices.matrix(kelvin) @ white)
+
+
+def group_lights(views: Views) -> Labels:
+    """(n,) numbers from 0, the same for photographs in the same light. Their order does not matter but for ties."""
+    labels: Labels = np.arange(len(views.uv))
+    course = find_course(views)
+    while True:
+        best, scores = _Groups(views, labels, course).find_partners()
+        places = np.arange(len(best))
+        mutual = (best[best] == places) & (scores > 0)
+        if not mutual.any():
+            return _keep_doubtful_apart(views, labels, course)
+        first = np.where(mutual, np.minimum(places, best), places)
+        labels = np.unique(first[labels], return_inverse=True)[1]
+
+
+def find_course(views: Views) -> Course:
+    """How lights change in a shoot: what is likelier for neighbours in time."""
+    order = np.argsort(views.seconds, kind="stable")
+    pauses = np.diff(views.seconds[order])
+    apart = (pauses > BURST) & (np.diff(views.space[order]) == 0)
+    steady, switched = (
+        _likelihood(views, order[:-1][apart], order[1:][apart], pauses[apart], course) for course in (STEADY, SWITCHED)
+    )
+    return SWITCHED if switched > steady else STEADY
+
+
+def find_clock(views: Views, first: Bools, second: Bools) -> int:
+    """By how many hours the clock of the second photographs is behind that of the first, as their lights tell."""
+    timed = np.isfinite(views.seconds) & (views.space == 0)
+    one, two = np.flatnonzero(first & timed), np.flatnonzero(second & timed)
+    if not one.size or not two.size:
+        return 0
+    one = one[np.argsort(views.seconds[one], kind="stable")]
+    scores = {}
+    for hours in CLOCKS:
+        seconds = views.seconds[two] + 3600 * hours
+        after = np.clip(np.searchsorted(views.seconds[one], seconds), 1, max(one.size - 1, 1))
+        pauses = np.abs(seconds - views.seconds[one[np.minimum(after, one.size - 1)]])
+        earlier = np.abs(seconds - views.seconds[one[after - 1]])
+        near = one[np.where(earlier < pauses, after - 1, np.minimum(after, one.size - 1))]
+        scores[hours] = _likelihood(views, near, two, np.minimum(earlier, pauses), STEADY)
+    best = max(CLOCKS, key=lambda hours: (scores[hours], -abs(hours)))
+    return best if scores[best] > scores[0] + SURE else 0
+
+
+def _likelihood(views: Views, first: Labels, second: Labels, pauses: Float64s, course: Course) -> float:
+    """The logarithm of how likely pairs of photographs see what they see."""
+    same = _chance_of_same(pauses, course)
+    covariance = FLICKER * (views.covariance[first] + views.covariance[second])
+    alike, differ = _compare_lights(views.uv[second] - views.uv[first], covariance, course)
+    return float(np.logaddexp(np.log(same) + alike, np.log(1 - same) + differ).sum())
+
+
+def _keep_doubtful_apart(views: Views, labels: Labels, course: Course) -> Labels:
+    """The same groups without the photographs that might as well be in the light of another group.
+
+    Frames of a burst show the same, so that they stay together and do not vouch for each other.
+    """
+    result, count = labels.copy(), int(labels.max()) + 1
+    sizes = np.bincount(labels)
+    for burst in _bursts(views.seconds):
+        for own in set(labels[burst].tolist()):
+            photos = burst[labels[burst] == own]
+            if len(photos) == sizes[own]:
+                continue
+            without = labels.copy()
+            without[photos] = count
+            groups = _Groups(views, without, course)
+            scores = groups.score(count)[:count]
+            far = np.linalg.norm(groups.uv[:count] - groups.uv[own], axis=1) > TELLING
+            if (scores[far] > scores[own] - DOUBT).any():
+                result[photos] = result.max() + 1
+    return np.unique(result, return_inverse=True)[1]
+
+
+def _bursts(seconds: Float64s) -> list[Labels]:
+    """Photographs that follow each other at once; one without a time stands alone."""
+    order = np.argsort(seconds, kind="stable")
+    with np.errstate(invalid="ignore"):
+        apart = ~(np.diff(seconds[order]) <= BURST)
+    return np.split(order, np.flatnonzero(apart) + 1)
+
+
+def fuse_lights(views: Views, members: Labels) -> Float64s:
+    """(2,) the light that some photographs agree on, each weighed by what it is sure of."""
+    precision = np.linalg.inv(views.covariance[members])
+    return np.linalg.solve(precision.sum(axis=0), np.einsum("nij,nj->i", precision, views.uv[members]))
+
+
+class _Groups:
+    """Groups of photographs, and how likely two of them are in the same light."""
+
+    def __init__(self, views: Views, labels: Labels, course: Course) -> None:
+        self.course = course
+        count = int(labels.max()) + 1
+        precision = np.linalg.inv(views.covariance)
+        total, moment = np.zeros((count, 2, 2)), np.zeros((count, 2))
+        np.add.at(total, labels, precision)
+        np.add.at(moment, labels, np.einsum("nij,nj->ni", precision, views.uv))
+        together = np.linalg.inv(total)
+        self.uv = np.einsum("nij,nj->ni", together, moment)
+        self.covariance = (FLICKER * (1 + COMMON * (np.bincount(labels) - 1)))[:, None, None] * together
+        known = np.isfinite(views.exposure)
+        weights = np.bincount(labels[known], minlength=count)
+        sums = np.bincount(labels[known], views.exposure[known], minlength=count)
+        with np.errstate(invalid="ignore"):
+            self.exposure = sums / weights
+        self.space = np.zeros(count, dtype=np.intp)
+        self.space[labels] = views.space
+        order = np.argsort(views.seconds, kind="stable")
+        self.seconds = views.seconds[order][: int(np.isfinite(views.seconds).sum())]
+        self.labels = labels[order][: len(self.seconds)]
+
+    def find_partners(self) -> tuple[Labels, Float64s]:
+        """For each group, the one that is likeliest to be in the same light, and the logarithm of the odds of that."""
+        rows = [self.score(group) for group in range(len(self.uv))]
+        best = np.array([row.argmax() for row in rows], dtype=np.intp)
+        return best, np.array([row[place] for row, place in zip(rows, best, strict=True)])
+
+    def score(self, group: int) -> Float64s:
+        """(groups,) the logarithm of the odds that each is in the light of one of them."""
+        same = _chance_of_same(self._pauses(group), self.course)
+        alike, differ = _compare_lights(self.uv - self.uv[group], self.covariance + self.covariance[group], self.course)
+        score = (
+            np.log(same) - np.log(1 - same) + alike - differ + _compare_exposures(self.exposure - self.exposure[group])
+        )
+        score[(self.space != self.space[group]) | (np.arange(len(score)) == group)] = -np.inf
+        return score
+
+    def _pauses(self, group: int) -> Float64s:
+        """(groups,) the shortest pause between each and one of them."""
+        own = self.seconds[self.labels == group]
+        pauses = np.full(len(self.uv), np.inf)
+        if own.size:
+            after = np.searchsorted(own, self.seconds)
+            near = np.abs(self.seconds - own[np.minimum(after, own.size - 1)])
+            near = np.minimum(near, np.abs(self.seconds - own[np.maximum(after - 1, 0)]))
+            np.minimum.at(pauses, self.labels, near)
+        return pauses
+
+
+def _chance_of_same(pauses: Float64s, course: Course) -> Float64s:
+    return np.asarray(course.again + (TOGETHER - course.again) * np.exp(-pauses / course.lasts))
+
+
+def _compare_lights(off: Float64s, covariance: Float64s, course: Course) -> tuple[Float64s, Float64s]:
+    """The logarithms of how likely lights are so far apart if they are the same, and if they differ."""
+    alike, drifted, other = (_log_normal(off, covariance + far**2 * np.eye(2)) for far in (0.0, DRIFT, APART))
+    return alike, np.logaddexp(np.log(course.drifts) + drifted, np.log(1 - course.drifts) + other)
+
+
+def _compare_exposures(stops: Float64s) -> Float64s:
+    """The logarithm of the odds of one light by a difference of exposures; 0 where one is not known."""
+    one, two = STOPS
+    odds = np.log(two / one) - stops**2 / 2 * (1 / one**2 - 1 / two**2)
+    return np.where(np.isfinite(stops), odds, 0.0)
+
+
+def _log_normal(off: Float64s, covariance: Float64s) -> Float64s:
+    """The logarithm of normal densities around zero, but for a constant."""
+    (a, b), (_, d) = np.moveaxis(covariance, (1, 2), (0, 1))
+    u, v = off.T
+    determinant = a * d - b**2
+    return np.asarray(-np.log(determinant) / 2 - (d * u**2 - 2 * b * u * v + a * v**2) / determinant / 2)
