@@ -17,7 +17,7 @@ from c5.io.files import write_file
 from c5.io.raw import Photograph
 from c5.photos.explain import THUMBNAIL, draw_explanation
 from c5.photos.photo import Photo
-from c5.photos.picture import MARGIN, Frame, develop, make_sheet, write_picture
+from c5.photos.picture import MARGIN, Frame, develop, make_sheet, render, write_picture
 from c5.photos.rolls import Origin, Roll
 
 
@@ -56,6 +56,25 @@ def test_the_matrix_takes_white_to_white() -> None:
     matrix = camera_to_srgb(camera.color_matrix(5000), camera.illuminant(daylight(5000)))
     np.testing.assert_allclose(matrix @ np.ones(3), 1)
     assert (np.diag(matrix) > 1).all()  # a camera's primaries overlap more than those of sRGB
+
+
+def test_a_table_of_tones_gives_what_the_formulas_say() -> None:
+    rng = np.random.default_rng(4)
+    light, matrix = np.array([0.4, 0.8, 0.5]), np.array([[1.6, -0.4, -0.2], [-0.2, 1.5, -0.3], [0.0, -0.5, 1.5]])
+    pixels = (rng.uniform(0, 1, (401, 523, 3)) ** 3).astype(np.float32)  # more than at working size, in no whole blocks
+    clipped = pixels.max(axis=-1) > 0.97
+    picture = render(pixels, np.ones_like(clipped), light, matrix, clipped)
+
+    balanced = np.minimum(pixels * (light.max() / light), 1)
+    white = np.clip((balanced.min(axis=-1) - 0.3) / 0.4, 0, 1) * clipped
+    exposed = np.maximum(balanced * 0.9 / np.percentile(balanced.max(axis=-1), 97) @ matrix.T, 0)
+    toned = np.clip(exposed * 1.2 / (1 + 0.25 * exposed), 0, 1)
+    toned += (toned.max(axis=-1, keepdims=True) - toned) * white[..., None]
+    encoded = np.where(toned <= 0.0031308, 12.92 * toned, 1.055 * toned ** (1 / 2.4) - 0.055) * 255
+    off = np.abs(picture - encoded)
+    assert white.any()
+    assert off.mean() < 0.3  # rounding alone is 0.25
+    assert off.max() < 1.5
 
 
 def test_black_images_can_be_developed() -> None:

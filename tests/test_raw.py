@@ -25,6 +25,7 @@ from c5.demo import LIGHTS, VirtualCamera, render_photo
 from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, mosaic, write_dng
 from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import shrink
+from c5.io.mosaic import _Sites, _sum_cells, _take_units
 from c5.io.raw import RAW_SUFFIXES, Header, Photograph, read_header, read_photograph
 
 BAYER = ["RGGB", "BGGR", "GRBG", "GBRG"]
@@ -176,6 +177,19 @@ def test_clipped_units_do_not_count_and_too_many_are_flagged(tmp_path: Path, pat
     else:
         assert image.clipped.all()
         assert not image.counts.any()
+
+
+@pytest.mark.parametrize("side", [2, 6])
+def test_cells_of_one_unit_are_units(side: int) -> None:
+    rng = np.random.default_rng(side)
+    color = np.array(["RGB".index(letter) for letter in ("RGGB" if side == 2 else XTRANS)]).reshape(side, side)
+    clip = rng.integers(3900, 4000, color.shape).astype(np.uint16)
+    sites = _Sites(color, np.zeros(color.shape), clip, 4000.0)
+    for brightest in (3800, 4000):  # without and with clipped numbers
+        numbers = rng.integers(0, brightest, (70 * side + 1, 41 * side + 1)).astype(np.uint16)
+        quick, general = _take_units(numbers, sites), _sum_cells(numbers, sites, 1)
+        np.testing.assert_allclose(quick[0], general[0], rtol=1e-5)
+        assert quick[1] == general[1] == (brightest == 4000)
 
 
 def test_clipping_agrees_with_shrink_where_cells_are_fractions(tmp_path: Path) -> None:

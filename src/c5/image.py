@@ -190,8 +190,9 @@ def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = 
     """
     height, channels, width = cells.shape
     tall = np.empty((size[0], channels * width), np.float32)
+    rows = cells.reshape(height, -1)
     for new, old, weights in _bands(height, size[0], shift[0]):
-        tall[new] = weights @ cells.reshape(height, -1)[old]
+        np.matmul(weights, rows[old], out=tall[new])
     small = np.empty((size[0] * channels, size[1]), np.float32)
     for new, old, weights in _bands(width, size[1], shift[1]):
         small[:, new] = tall.reshape(-1, width)[:, old] @ weights.T

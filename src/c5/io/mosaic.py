@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -30,7 +31,14 @@ MAX_PIXELS_PER_BYTE = 64
 SMALL_UNITS = 2_000_000
 """Repeats of the color filters in a small picture."""
 
-M_PERTURB = -6  # of malloc.h
+UNIT_ROWS = 32
+"""So many rows of them stay in a core's cache."""
+
+LEAST = np.float32(1e-6)
+"""What a cell without unclipped units counts: where nothing else is, it is shown."""
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_PERTURB = -1, -3, -6  # of malloc.h
+MAX_BYTES_KEPT = 1 << 30
 
 REMEDY = "export a linear 16-bit TIFF from a raw converter"
 AGAIN = "copy it again from its source"
@@ -107,16 +115,23 @@ def _zeroed_memory() -> Iterator[None]:
     LibRaw does not fill what a damaged file leaves out of its picture; without this, it would be something else each
     time.
     """
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        yield
-        return
-    set_option(M_PERTURB, 255)  # fills with 255 ^ 255
+    _set_memory(M_PERTURB, 255)  # fills with 255 ^ 255
     try:
         yield
     finally:
-        set_option(M_PERTURB, 0)
+        _set_memory(M_PERTURB, 0)
+
+
+def keep_memory() -> None:
+    """Use the same memory for the next file, instead of giving it back and getting it again page by page."""
+    for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+        _set_memory(option, MAX_BYTES_KEPT)
+
+
+def _set_memory(option: int, value: int) -> None:
+    """Where the system can (glibc)."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(option, value)
 
 
 @contextmanager
@@ -207,9 +222,7 @@ def _find_mosaic(raw: Any, task: Task) -> tuple[NDArray[np.uint16], _Sites]:
 def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Float32s, Bools]:
     """The mosaic area-averaged to about `target` pixels, and where less than half of the units under one are unclipped.
 
-    A unit with one clipped photosite does not count at all, so that what is left keeps its color. Memory is read once:
-    a row of cells stays in the cache while it is summed and searched, and only cells with a clipped number pay for a
-    look at each, unless all their units are clipped.
+    A unit with one clipped photosite does not count at all, so that what is left keeps its color.
     """
     high, wide = sites.color.shape
     height, width = mosaic.shape[0] // high, mosaic.shape[1] // wide
@@ -220,19 +233,68 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
     places = sites.places()
     if side < 12 * np.abs(places).max() and height * width < SMALL_UNITS:
         side = 1  # a small picture: to move large cells by so much would blur red and blue
-    rows, columns = height // side, width // side
+    cells, any_clipped = _take_units(mosaic, sites) if side == 1 else _sum_cells(mosaic, sites, side)
+    size = max(1, round(height / scale)), max(1, round(width / scale))
+    span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
+    rgb = np.empty((*size, 3), np.float32)
+    count = cache(lambda down, right: resize(cells[3, :, None], size, (down, right))[:, 0])
+    for channel, (down, right) in enumerate((places / side).tolist()):
+        # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
+        light = resize(cells[channel, :, None], size, (down, right))[:, 0]
+        if any_clipped:
+            light /= count(down, right)
+        light -= np.float32(sites.black[sites.color == channel].mean())
+        light /= np.float32(span)
+        rgb[..., channel] = np.clip(light, 0, 1, out=light)
+    return rgb, count(0.0, 0.0) < 0.5 if any_clipped else np.zeros(size, np.bool_)
+
+
+def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bool]:
+    """`_sum_cells` of cells of one unit each."""
+    high, wide = sites.color.shape
+    rows, columns = mosaic.shape[0] // high, mosaic.shape[1] // wide
+    cells = np.empty((4, rows, columns), np.float32)
+    cells[3] = 1
+    any_clipped = False
+    for top in range(0, rows, UNIT_ROWS):
+        block = mosaic[top * high : min(top + UNIT_ROWS, rows) * high, : columns * wide]
+        part = cells[:, top : top + UNIT_ROWS]
+        seen = {(i, j): block[i::high, j::wide] for i, j in np.argwhere(sites.color >= 0).tolist()}
+        for channel in range(3):
+            first, *others = (values for place, values in seen.items() if sites.color[place] == channel)
+            part[channel] = first
+            for values in others:
+                part[channel] += values
+            if others:
+                part[channel] /= 1 + len(others)
+        if block.max() >= sites.clip.min():
+            full = np.logical_or.reduce([values >= sites.clip[place] for place, values in seen.items()])
+            part[3, full] = LEAST
+            part[:3, full] *= LEAST
+            any_clipped |= bool(full.any())
+    return cells, any_clipped
+
+
+def _sum_cells(mosaic: NDArray[np.uint16], sites: _Sites, side: int) -> tuple[Float32s, bool]:
+    """Means of red, green and blue over square cells of units, and how much each cell counts, (4, rows, columns).
+
+    Colors are multiplied by what their cell counts; also, whether any number is clipped. Memory is read once: a row of
+    cells stays in the cache while it is summed and searched, and only cells with a clipped number pay for a look at
+    each, unless all their units are clipped.
+    """
+    high, wide = sites.color.shape
+    rows, columns = mosaic.shape[0] // high // side, mosaic.shape[1] // wide // side
     blocks = mosaic[: rows * side * high, : columns * side * wide].reshape(rows, side, high, columns, side * wide)
 
     share = (sites.color[..., None] == np.arange(3)).astype(np.float32)
     share /= share.sum(axis=(0, 1)) * np.float32(side * side)
     across = np.tile(share, (1, side, 1))  # (high, side * wide, 3) takes the sums of a cell's columns to mean colors
     limits = np.tile(sites.clip, (1, columns * side)).reshape(blocks.shape[2:])
-    cells = np.empty((rows, 4, columns), np.float32)  # red, green, blue, and how much the cell counts
-    cells[:, 3] = 1
+    cells = np.ones((4, rows, columns), np.float32)
     suspect, lost = np.zeros((2, rows, columns), np.bool_)  # cells with a clipped number; with one in every unit
     for row, block in enumerate(blocks):
         peaks = block.max(axis=0)
-        cells[row, :3] = (_sum(block, int(peaks.max())) @ across).sum(axis=0).T
+        cells[:3, row] = (_sum(block, int(peaks.max())) @ across).sum(axis=0).T
         full = peaks >= limits
         if full.any():
             suspect[row] = full.any(axis=0).any(axis=1)
@@ -250,24 +312,13 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
         enough = fraction >= 0.5
         counts = good[enough].astype(np.float32)
         sums = np.stack([np.einsum("cu,cu->c", values[enough], counts) for values in seen], axis=-1)
-        cells[y[enough], :3, x[enough]] = sums @ share.reshape(-1, 3) / fraction[enough, None]
-        cells[y, 3, x] = np.where(enough, fraction, 0)
-    cells[:, 3] = np.maximum(np.where(lost, 0, cells[:, 3]), 1e-6)  # where nothing else is, clipped cells are shown
+        cells[:3, y[enough], x[enough]] = (sums @ share.reshape(-1, 3) / fraction[enough, None]).T
+        cells[3, y, x] = np.where(enough, fraction, 0)
+    cells[3] = np.maximum(np.where(lost, 0, cells[3]), LEAST)
     any_clipped = bool(suspect.any())
     if any_clipped:
-        cells[:, :3] *= cells[:, 3:]
-
-    size = max(1, round(height / scale)), max(1, round(width / scale))
-    span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
-    rgb = np.empty((*size, 3), np.float32)
-    for channel, (down, right) in enumerate((places / side).tolist()):
-        # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
-        small = resize(cells[:, [channel, 3] if any_clipped else [channel]], size, (down, right))
-        light = small[:, 0] / small[:, 1] if any_clipped else small[:, 0]
-        black = sites.black[sites.color == channel].mean()
-        rgb[..., channel] = (light - np.float32(black)) / np.float32(span)
-    clipped = resize(cells[:, 3:], size)[:, 0] < 0.5 if any_clipped else np.zeros(size, np.bool_)
-    return np.clip(rgb, 0, 1, out=rgb), clipped
+        cells[:3] *= cells[3]
+    return cells, any_clipped
 
 
 def _sum(block: NDArray[np.uint16], peak: int) -> Float32s:

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from c5 import errors
 from c5.errors import ReadError
-from c5.io.mosaic import AGAIN, Averaged, Task, average
+from c5.io.mosaic import AGAIN, Averaged, Task, average, keep_memory
 
 START_SECONDS = 60.0
 LIMIT_SECONDS = 15.0
@@ -226,6 +226,7 @@ def serve() -> NoReturn:
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
     own = _mapped_bytes()
+    keep_memory()
     output.write(b"ready\n")
     output.flush()
     while True:

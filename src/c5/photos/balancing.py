@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -148,14 +148,19 @@ def balance(
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
     asked = set(files if wanted is None else wanted)
+    if not asked and settings.sets is None:
+        return
     # A set is held until all of it is read: without thumbnails, thousands fit into memory.
     first = settings if settings.sets is None else replace(settings, thumbnails=False)
-    with closing(_Loader(first)) as loader:
+    with ExitStack() as stack:
+        loader = stack.enter_context(closing(_Loader(first)))
         rolls = _Rolls(files, settings, loader)
         whole = settings.smooth or settings.sets is not None
         needed = files if whole else [path for path in files if path in asked]
         results: Iterable[Balance | Failure]
-        results = (_estimate(photo, rolls, settings) for photo in loader.take_all(needed))
+        known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
+        estimates = in_parallel(lambda each: _estimate(*each, settings), known, settings.jobs)
+        results = (result for _, result in stack.enter_context(closing(estimates)))
         if settings.sets is not None:
             results = _balance_sets(list(results), settings.sets, asked, settings, tell)
         else:
@@ -204,12 +209,22 @@ def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
     return balance if other is None else replace(balance, illuminant=other[0], source=other[1])
 
 
-def _estimate(photo: Photo | Failure, rolls: _Rolls, settings: Settings) -> Balance | Failure:
+def _find_roll(photo: Photo | Failure, rolls: _Rolls) -> Roll | Failure:
     if isinstance(photo, Failure):
         return photo
+    try:
+        return rolls.find(photo.camera)
+    except C5Error as error:
+        return Failure.of(photo.path, error)
+
+
+def _estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -> Balance | Failure:
+    if isinstance(photo, Failure):
+        return photo
+    if isinstance(roll, Failure):
+        return roll
     assert photo.histograms is not None  # the loader's photographs have them
     try:
-        roll = rolls.find(photo.camera)
         found = settings.model.estimate_histogram(photo.histograms, roll.profile)
     except C5Error as error:
         return Failure.of(photo.path, error)

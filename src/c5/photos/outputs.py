@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 OWN_PREVIEWS = (".c5.jpg", ".c5.png")
 """The endings of pictures that c5 makes of photographs. They are not photographs."""
 
-PREVIEW_PIXELS = 1_500_000
+PREVIEW_PIXELS = 2048 * 1365
+"""Of a picture of three to two, 2048 pixels wide."""
 
 DNG_HELP = "Copies of DNG files with another AsShotNeutral, for a folder outside your library."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Bools, Float32s, gains
-from c5.image import LinearImage, shrink
+from c5.image import WORKING_PIXELS, LinearImage, shrink
 from c5.io.files import write_file
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ PICTURE_WIDTH = 264
 
 DARKEST_WHITE = (0.3, 0.7)
 """Up to the first, the darkest channel of a clipped pixel tells of a colored thing; from the second on, of white."""
+
+BRIGHTEST = 1 / 0.95
+"""The light from which on the shoulder gives white."""
+STEPS = 1 << 15
+"""So many of them lead there: a level of a picture has eight at least."""
+ROWS = 8
 
 Pixels = NDArray[np.uint8]
 
@@ -47,23 +54,45 @@ def render(
     to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become neutral, unless a channel is so dark
     that the thing has a color. Without an illuminant: the camera's own colors.
     """
-    rgb = pixels.astype(np.float32, copy=False)
-    white = None
+    multipliers = np.ones(3)
     if illuminant is not None:
         # Clipped channels stop at the same level in all three, so that a blown highlight is white and not pink.
         multipliers = gains(illuminant) / gains(illuminant).min()
-        rgb = np.minimum(rgb * multipliers.astype(np.float32), 1)
-        if clipped is not None:
-            white = np.clip((rgb.min(axis=-1) - DARKEST_WHITE[0]) / np.ptp(DARKEST_WHITE), 0, 1) * clipped
-    brightness = np.percentile(rgb.max(axis=-1)[mask], 97) if mask.any() else 1.0
-    rgb = rgb * np.float32(0.9 / max(brightness, 1e-4))
-    if matrix is not None and illuminant is not None:
-        rgb = np.maximum(rgb @ np.asarray(matrix, dtype=np.float32).T, 0)
-    rgb = np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1)
-    if white is not None:
-        rgb += (rgb.max(axis=-1, keepdims=True) - rgb) * white[..., None].astype(np.float32)
+    balanced = multipliers.astype(np.float32)
+    every = max(1, int((mask.size / WORKING_PIXELS) ** 0.5))  # as many pixels as at working size tell the exposure
+    sample = np.minimum(pixels[::every, ::every] * balanced, 1).max(axis=-1)[mask[::every, ::every]]
+    exposure = 0.9 / max(np.percentile(sample, 97) if sample.size else 1.0, 1e-4)
+    to_srgb = np.eye(3) if matrix is None or illuminant is None else np.asarray(matrix)
+    colors = np.asarray(to_srgb.T * exposure, dtype=np.float32)
+    across = np.tile(balanced, pixels.shape[1])  # a row at a time is eight times as fast as a pixel at a time
+    picture = np.empty(pixels.shape, np.uint8)
+    for rows in (slice(top, top + ROWS) for top in range(0, len(pixels), ROWS)):  # what stays in a core's cache
+        rgb = np.minimum(pixels[rows].reshape(-1, across.size) * across, 1).reshape(-1, 3)
+        steps = rgb @ (colors * np.float32(STEPS / BRIGHTEST))
+        np.clip(steps, 0, STEPS, out=steps)
+        np.take(_encoded(), steps.astype(np.intp), out=picture[rows].reshape(-1, 3), mode="clip")
+        if illuminant is not None and clipped is not None and clipped[rows].any():
+            some = np.flatnonzero(clipped[rows])
+            white = np.clip((rgb[some].min(axis=-1, keepdims=True) - DARKEST_WHITE[0]) / np.ptp(DARKEST_WHITE), 0, 1)
+            toned = _tone(np.maximum(rgb[some] @ colors, 0))
+            toned += (toned.max(axis=-1, keepdims=True) - toned) * white.astype(np.float32)
+            picture[rows].reshape(-1, 3)[some] = _encode_srgb(toned)
+    return picture
+
+
+def _tone(rgb: Float32s) -> Float32s:
+    return np.asarray(np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1))
+
+
+def _encode_srgb(rgb: Float32s) -> Pixels:
     encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** np.float32(1 / 2.4) - 0.055)
     return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
+
+
+@cache
+def _encoded() -> Pixels:
+    """(STEPS + 1,) what becomes of light from 0 to `BRIGHTEST`."""
+    return _encode_srgb(_tone((np.arange(STEPS + 1, dtype=np.float32) + np.float32(0.5)) * (BRIGHTEST / STEPS)))
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:

@@ -7,7 +7,7 @@ import math
 import sqlite3
 import zlib
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -85,12 +85,17 @@ def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) 
         parse_time(time),
         None if as_shot is None else _light(as_shot),
         _light(known["gray_world"]),
-        None if matrices is None else CameraMatrices(*matrices),
+        None if matrices is None else _matrices(json.dumps(matrices)),
         int(known["orientation"]),
         Reading(black, white, bool(assume_srgb)),
         Histograms.unpack(stored_grid(), packed) if grid == stored_grid().key else None,
         exposure=None if exposure is None else float(exposure),
     )
+
+
+@lru_cache(maxsize=64)  # a camera's photographs share them
+def _matrices(stored: str) -> CameraMatrices:
+    return CameraMatrices(*json.loads(stored))
 
 
 def _light(stored: list[float]) -> Float64s:
