@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from timing import show
 
 from c5.choices import Fallback
-from c5.color import Float64s, angular_error
+from c5.color import Float64s, angular_error, as_illuminant
 from c5.colorimetry.matrices import CameraMatrices, read_matrices
 from c5.datasets import read_samples
 from c5.demo.shoots import SHOOTS, render_shoot
@@ -64,6 +64,7 @@ class Result(NamedTuple):
 
     errors: Float64s  # (2, photographs)
     spreads: Float64s  # (2, photographs)
+    whites: Float64s  # (2, photographs)
     groups: int
     wide: int
     """Groups with lights that are further apart than 3 degrees."""
@@ -91,18 +92,33 @@ def measure(shoot: Shoot, balances: list[Balance]) -> Result:
     truth = np.array([shot.truth for shot in shoot.shots])
     errors = [angular_error(np.array([each.illuminant for each in lights]), truth) for lights in (balances, grouped)]
     spreads = [spread_within(shoot, lights) for lights in (balances, grouped)]
+    whites = [spread_of_white(shoot, lights) for lights in (balances, grouped)]
     lights: dict[str, set[str]] = {}
     for shot, each in zip(shoot.shots, grouped, strict=True):
         lights.setdefault(str(each.group), set()).add(shot.light)
     wide = sum(widest(shoot, found) > FAR_DEG for found in lights.values())
     sizes = [sum(each.group == name for each in grouped) for name in lights]
-    return Result(np.array(errors), np.array(spreads), len(lights), wide, sizes.count(1))
+    return Result(np.array(errors), np.array(spreads), np.array(whites), len(lights), wide, sizes.count(1))
 
 
 def spread_within(shoot: Shoot, balances: list[Balance]) -> Float64s:
-    """How far each light is from the mean of all photographs in the same light, as one camera sees it."""
+    """How far each light is from the mean of all photographs in the same light, as the matrices show it."""
     eyes = balances[0].photo.need_matrices()
-    seen = np.array([from_common(to_common(each.illuminant, each.photo.need_matrices()), eyes) for each in balances])
+    return _spread(
+        shoot, [from_common(to_common(each.illuminant, each.photo.need_matrices()), eyes) for each in balances]
+    )
+
+
+def spread_of_white(shoot: Shoot, balances: list[Balance]) -> Float64s:
+    """The same of what becomes of white: whether pictures look alike, however good the matrices are."""
+    return _spread(
+        shoot,
+        [as_illuminant(shot.truth / each.illuminant) for shot, each in zip(shoot.shots, balances, strict=True)],
+    )
+
+
+def _spread(shoot: Shoot, colors: list[Float64s]) -> Float64s:
+    seen = np.array(colors)
     spread = np.empty(len(seen))
     names = np.array([shot.light for shot in shoot.shots])
     for name in set(names.tolist()):
@@ -220,17 +236,20 @@ def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
 
 
 def row(name: str, results: list[Result]) -> list[str]:
-    errors, spreads = (np.concatenate(parts, axis=1) for parts in zip(*(each[:2] for each in results), strict=True))
-    groups, wide, alone = (sum(counts) for counts in zip(*(each[2:] for each in results), strict=True))
+    errors, spreads, whites = (
+        np.concatenate(parts, axis=1) for parts in zip(*(each[:3] for each in results), strict=True)
+    )
+    groups, wide, alone = (sum(counts) for counts in zip(*(each[3:] for each in results), strict=True))
     before, after = spreads.mean(axis=1)
     cells = [name, str(len(results)), str(errors.shape[1]), *(f"{value:.2f}" for value in errors.mean(axis=1))]
     cells += [f"{before:.2f}", f"{after:.2f}", f"{before / max(after, 1e-9):.1f}"]
+    cells += [f"{value:.2f}" for value in whites.mean(axis=1)]
     return [*cells, str(groups - alone), str(alone), str(wide)]
 
 
 HEADINGS = [
-    "shoot", "shoots", "photographs", "mean error", "with sets", "spread", "with sets", "falls by", "groups", "alone",
-    "wide",
+    "shoot", "shoots", "photographs", "mean error", "with sets", "spread", "with sets", "falls by", "of white",
+    "with sets", "groups", "alone", "wide",
 ]  # fmt: skip
 
 
