@@ -104,7 +104,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*headings)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    Console(width=None if console.is_terminal else 100_000, highlight=False).print(table)
 
 
 def start_torch() -> None:
