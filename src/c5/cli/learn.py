@@ -61,11 +61,9 @@ def learn(
         with ExitStack() as stack:
             reading = Reading(black, white, assume_srgb)
             settings = Settings(load_model(model), catalog=open_catalog(catalog, stack), camera=camera, reading=reading)
-            look = learn_look(_read_edits(folders, settings))
-        console.print(save_look(look))
-    if folders or show:
-        look = load_look()
-        _describe(look)
+            console.print(save_look(learn_look(_read_edits(folders, settings))))
+    look = load_look()
+    _describe(look)
     if show:
         console.print(write_picture(out, draw_look(look)))
 

@@ -95,19 +95,20 @@ def check_free(path: Path, overwrite: bool) -> None:
     """Refuse to replace what exists, and in any case what is in the catalogue, before the work begins."""
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
-    for file in path.iterdir() if path.is_dir() else [path]:
-        if file.exists() and _is_catalogued(file):
-            raise WriteError(f"{file}: is in the catalogue; choose another name")
+    files = [file for file in (path.iterdir() if path.is_dir() else [path]) if file.exists()]
+    if files:
+        _refuse_catalogued(files)
 
 
-def _is_catalogued(path: Path) -> bool:
+def _refuse_catalogued(files: list[Path]) -> None:
     from c5.photos import catalog
 
     place = catalog.default_path()
-    if not place.is_file():
-        return False
-    with catalog.Catalog.open(place) as opened:
-        return opened.holds(path)
+    if place.is_file():
+        with catalog.Catalog.open(place) as opened:
+            for file in files:
+                if opened.holds(file):
+                    raise WriteError(f"{file}: is in the catalogue; choose another name")
 
 
 def find_roll(

@@ -11,7 +11,6 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +35,7 @@ from c5.photos.lights import (
 )
 from c5.photos.photo import Photo
 from c5.photos.picture import turn_array
+from c5.photos.smoothing import count_seconds
 from c5.regular import read_regular
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mappi
     return Views(
         np.array(uvs),
         np.array(covariances),
-        np.array([np.nan if photo.time is None else _seconds(photo.time) for photo in photos]),
+        np.array([np.nan if photo.time is None else count_seconds(photo.time) for photo in photos]),
         np.array([np.nan if photo.exposure is None else photo.exposure for photo in photos]),
         np.array(spaces, dtype=np.intp),
     )
@@ -254,7 +254,3 @@ def encode_groups(rows: Iterable[tuple[Path, str, str]], folder: Path) -> bytes:
     for path, group, light in rows:
         writer.writerow([os.path.relpath(path, folder), group, light])
     return table.getvalue().encode("utf-8", "surrogateescape")
-
-
-def _seconds(time: datetime) -> float:
-    return time.replace(tzinfo=UTC).timestamp()

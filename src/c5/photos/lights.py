@@ -194,7 +194,7 @@ def _bursts(seconds: Float64s) -> list[Labels]:
 def fuse_lights(views: Views, members: Labels) -> Float64s:
     """(2,) the light that some photographs agree on, each weighed by what it is sure of."""
     precision = np.linalg.inv(views.covariance[members])
-    return np.linalg.solve(precision.sum(axis=0), np.einsum("nij,nj->i", precision, views.uv[members]))
+    return np.asarray(_average(views.uv[members], precision, np.zeros_like(members))[0][0])
 
 
 def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
@@ -208,18 +208,25 @@ def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
     lights = np.unique(np.stack([lights, seen.space]), axis=1, return_inverse=True)[1]
     precision = np.linalg.inv(seen.covariance) * (np.bincount(lights) > 1)[lights][:, None, None]
 
-    def average(values: Float64s, keys: Labels, prior: float) -> Float64s:
-        total = np.tile(prior * np.eye(2), (int(keys.max()) + 1, 1, 1))
-        moment = np.zeros(total.shape[:2])
-        np.add.at(total, keys, precision)
-        np.add.at(moment, keys, np.einsum("nij,nj->ni", precision, values))
-        return np.asarray(np.linalg.solve(total, moment[..., None])[keys, :, 0])
-
     offsets = np.zeros_like(seen.uv)
     for _ in range(ROUNDS):
-        common = average(seen.uv - offsets, lights, 1e-9)
-        offsets = average(seen.uv - common, owners, MATRICES**-2)
+        common = _average(seen.uv - offsets, precision, lights, 1e-9)[0]
+        offsets = _average(seen.uv - common[lights], precision, owners, MATRICES**-2)[0][owners]
     return np.asarray(offsets[pairs])
+
+
+def _average(
+    uv: Float64s, precision: NDArray[np.floating], keys: Labels, prior: float = 0.0
+) -> tuple[Float64s, Float64s]:
+    """For each key, (keys, 2) the mean of places, weighed by their precision, and (keys, 2, 2) the precision of that.
+
+    A prior of some precision says that it is zero.
+    """
+    total = np.tile(prior * np.eye(2), (int(keys.max()) + 1, 1, 1))
+    moment = np.zeros(total.shape[:2])
+    np.add.at(total, keys, precision)
+    np.add.at(moment, keys, np.einsum("nij,nj->ni", precision, uv))
+    return np.asarray(np.linalg.solve(total, moment[..., None])[..., 0]), total
 
 
 class _Groups:
@@ -228,13 +235,8 @@ class _Groups:
     def __init__(self, views: Views, labels: Labels, course: Course) -> None:
         self.course = course
         count = int(labels.max()) + 1
-        precision = np.linalg.inv(views.covariance)
-        total, moment = np.zeros((count, 2, 2)), np.zeros((count, 2))
-        np.add.at(total, labels, precision)
-        np.add.at(moment, labels, np.einsum("nij,nj->ni", precision, views.uv))
-        together = np.linalg.inv(total)
-        self.uv = np.einsum("nij,nj->ni", together, moment)
-        self.covariance = (FLICKER * (1 + COMMON * (np.bincount(labels) - 1)))[:, None, None] * together
+        self.uv, total = _average(views.uv, np.linalg.inv(views.covariance), labels)
+        self.covariance = (FLICKER * (1 + COMMON * (np.bincount(labels) - 1)))[:, None, None] * np.linalg.inv(total)
         known = np.isfinite(views.exposure)
         weights = np.bincount(labels[known], minlength=count)
         sums = np.bincount(labels[known], views.exposure[known], minlength=count)

@@ -87,7 +87,7 @@ def _group(moments: Mapping[Path, Moment]) -> dict[Path, int]:
     groups: dict[Path, int] = {}
     number = 0
     for paths in cameras.values():
-        timed = sorted((_seconds(time), path) for path in paths if (time := moments[path].time) is not None)
+        timed = sorted((count_seconds(time), path) for path in paths if (time := moments[path].time) is not None)
         runs = [paths]  # one whose time is not known yet may join any two
         if all(moments[path].certain for path in paths):
             edges = _split(np.array([second for second, _ in timed]), LONGEST_PAUSE)
@@ -104,7 +104,7 @@ def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64
     for index, balance in enumerate(balances):
         time = balance.photo.time
         if time is not None:
-            cameras.setdefault(balance.photo.camera, []).append((_seconds(time), str(balance.path), index))
+            cameras.setdefault(balance.photo.camera, []).append((count_seconds(time), str(balance.path), index))
     for moments in cameras.values():
         moments.sort()
         seconds = np.array([second for second, *_ in moments])
@@ -116,7 +116,8 @@ def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64
                     yield order, seconds[first + start : first + stop]
 
 
-def _seconds(time: datetime) -> float:
+def count_seconds(time: datetime) -> float:
+    """A moment as a number, to tell pauses by."""
     return time.replace(tzinfo=UTC).timestamp()  # local time, without the jumps of any place
 
 
