@@ -13,7 +13,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -292,19 +292,20 @@ def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, eac
     names: set[str] = set()
     earlier = draft.earlier()
     tasks = ((sample, earlier.get(sample.name)) for sample in samples)
-    for (sample, _), found in each(partial(_attempt, encode), tasks):
-        try:
-            if sample.name in names:
-                raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
-            if isinstance(found, C5Error):
-                raise found
-            if isinstance(found, str) and not draft.keep(sample, found):
-                found = encode(sample, None)  # the record is there, but not in its place
-            if isinstance(found, Encoded) and not draft.keep(sample, found.image["source"]):
-                draft.append(sample, found)
-            names.add(sample.name)
-        except C5Error as error:
-            skipped.append(Problem(sample.path, str(error)))
+    with closing(each(partial(_attempt, encode), tasks)) as results:
+        for (sample, _), found in results:
+            try:
+                if sample.name in names:
+                    raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
+                if isinstance(found, C5Error):
+                    raise found
+                if isinstance(found, str) and not draft.keep(sample, found):
+                    found = encode(sample, None)  # the record is there, but not in its place
+                if isinstance(found, Encoded) and not draft.keep(sample, found.image["source"]):
+                    draft.append(sample, found)
+                names.add(sample.name)
+            except C5Error as error:
+                skipped.append(Problem(sample.path, str(error)))
     return skipped
 
 
