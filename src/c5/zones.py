@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ def check_zones(shape: tuple[int, ...]) -> None:
     """Raise an error if no statistics block has so many zones."""
     if len(shape) != 2 or not all(FEWEST <= side <= MOST for side in shape):
         raise ParameterError(f"zones must be {FEWEST} to {MOST} rows and columns, not {'x'.join(map(str, shape))}")
+
+
+def parse_zones(text: str) -> tuple[int, int]:
+    """Rows and columns as they are written: 24x32."""
+    found = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    if found is None:
+        raise ParameterError(f"zones are written as ROWSxCOLUMNS, such as 24x32, not {text[:40]!r}")
+    zones = int(found[1]), int(found[2])
+    check_zones(zones)
+    return zones
 
 
 def average_zones(image: LinearImage, rows: int, columns: int) -> LinearImage:

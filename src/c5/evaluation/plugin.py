@@ -20,7 +20,7 @@ from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained, TrainedApart
 from c5.image import LinearImage, shrink
 from c5.model import load_model
-from c5.zones import check_zones
+from c5.zones import parse_zones
 
 IN_MEMORY = 512
 """Images at working size, about 1.5 MB each."""
@@ -84,11 +84,10 @@ def find_methods(text: str, rolls: Rolls) -> list[Method]:
 
 def _split_zones(text: str) -> tuple[str, tuple[int, int] | None]:
     """A name and the rows and columns that stand behind it."""
-    found = re.fullmatch(r"(.+)@(\d{1,3})x(\d{1,3})", text)
+    found = re.fullmatch(r"(.+)@(\d+x\d+)", text)
     if found is None:
         return text, None
-    name, zones = found[1], (int(found[2]), int(found[3]))
-    check_zones(zones)
+    name, zones = found[1], parse_zones(found[2])
     if not (is_model(name) or Path(name).is_dir()):
         raise ParameterError(f"{name} takes pixels, not zones; only models do")
     return name, zones

@@ -149,7 +149,7 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
         places[name] = place
     places |= {name.upper(): places[other.upper()] for name, other in alias.items()}
     total = max(place + spans[name][0] for name, place in places.items() if name in spans)
-    order = {name: place for name, place in sorted(places.items(), key=lambda item: (item[0].startswith("T"), item[0]))}
+    order = dict(sorted(places.items(), key=lambda item: (item[0].startswith("T"), item[0])))
     return order, total
 
 

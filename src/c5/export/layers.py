@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -196,15 +196,23 @@ def _fold_constants(model: Model, profile: Profile) -> tuple[dict[str, Any], lis
     return values, left
 
 
+class _Pick(NamedTuple):
+    """One of the histograms of the query."""
+
+    channel: int
+    channels: int = 1
+
+
 class _Reader:
-    """Nodes to layers. A name stands for a tensor, for channels of several tensors, or for constants."""
+    """Nodes to layers. A name stands for a tensor, for several side by side, or for constants."""
 
     def __init__(self, model: Model, profile: Profile, values: Mapping[str, Any]) -> None:
         self.model = model
         self.profile = profile
         self.values = dict(values)
         grid = model.grid
-        self.tensors: dict[str, list[Tensor]] = {"query": [Tensor(QUERY, grid.channels, grid.bins)]}
+        self.query = Tensor(QUERY, grid.channels, grid.bins)
+        self.tensors: dict[str, list[Tensor | _Pick]] = {"query": [self.query]}
         self.constants: dict[str, Float32s] = {}
         self.layers: list[Layer] = []
         self.waiting: dict[str, Any] = {}  # the first of the two products of an upsampling
@@ -225,6 +233,8 @@ class _Reader:
 
     def _one(self, name: str) -> Tensor:
         (tensor,) = self.tensors[name]
+        if isinstance(tensor, _Pick):
+            raise ValueError("a histogram by itself")
         return tensor
 
     def _put(self, layer: Layer, name: str) -> None:
@@ -242,17 +252,24 @@ class _Reader:
             raise ValueError(f"a convolution of {side}x{side} with pads {settings.get('pads')}")
         if settings.get("group", 1) != 1 or settings.get("strides", [1, 1]) != [1, 1]:
             raise ValueError("a convolution in groups or strides")
-        inputs, parts, first = [], [], 0
+        inputs: list[Tensor] = []
+        parts: list[Float32s] = []
+        picked = np.zeros((len(weights), self.query.channels, side, side), np.float32)
+        first = 0
         constant = bias.astype(np.float64)
         for tensor in self.tensors[node.input[0]]:
             own = weights[:, first : first + tensor.channels]
             first += tensor.channels
-            if side == 1 and tensor.name in self.constants:  # what a profile adds is the same for every frame
+            if isinstance(tensor, _Pick):
+                picked[:, tensor.channel] += own[:, 0]
+            elif side == 1 and tensor.name in self.constants:  # what a profile adds is the same for every frame
                 added = np.einsum("oi,iyx->oyx", own[:, :, 0, 0].astype(np.float64), self.constants[tensor.name])
                 constant = added + (constant[:, None, None] if constant.ndim == 1 else constant)
             else:
                 inputs.append(tensor)
                 parts.append(own)
+        if picked.any():
+            inputs, parts = [self.query, *inputs], [picked, *parts]
         output = self._new(len(weights), inputs[0].size)
         kept = np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
         self._put(Convolution(tuple(inputs), output, kept, constant.astype(np.float32)), node.output[0])
@@ -294,11 +311,11 @@ class _Reader:
         self._put(Upsampling(tensor, self._new(tensor.channels, 2 * tensor.size)), node.output[0])
 
     def _read_concatenation(self, node: Any) -> None:
-        if _settings(node).get("axis") != 1:
+        if _settings(node).get("axis") not in (1, -3):
             raise ValueError("tensors one behind the other")
         self.tensors[node.output[0]] = [part for name in node.input for part in self._parts(name)]
 
-    def _parts(self, name: str) -> list[Tensor]:
+    def _parts(self, name: str) -> list[Tensor | _Pick]:
         if name in self.tensors:
             return self.tensors[name]
         (value,) = self.values[name]
@@ -307,8 +324,13 @@ class _Reader:
         self.tensors[name] = [tensor]
         return [tensor]
 
-    def _read_expansion(self, node: Any) -> None:
+    def _read_same(self, node: Any) -> None:
         self.tensors[node.output[0]] = self.tensors[node.input[0]]
+
+    def _read_pick(self, node: Any) -> None:
+        if node.input[0] != "query" or _settings(node).get("axis") not in (1, -3):
+            raise ValueError("channels of something else than the query")
+        self.tensors[node.output[0]] = [_Pick(int(self.values[node.input[1]]))]
 
     _readers: Mapping[str, Callable[[_Reader, Any], None]] = {
         "Conv": _read_convolution,
@@ -317,7 +339,9 @@ class _Reader:
         "InstanceNormalization": _read_normalisation,
         "MatMul": _read_product,
         "Concat": _read_concatenation,
-        "Expand": _read_expansion,
+        "Expand": _read_same,
+        "Unsqueeze": _read_same,
+        "Gather": _read_pick,
     }
 
     def _add_maps(self, tail: list[Any], names: list[str]) -> None:
@@ -328,7 +352,9 @@ class _Reader:
         )
         lasts = [next(layer for layer in self.layers if layer.output == self._one(name)) for name in sources]
         mixing = _probe(tail, sources, [self._one(name) for name in sources], names, self.values)
-        weights, bias, inputs, first = [], np.zeros(len(mixing)), [], 0
+        weights: list[Float32s] = []
+        inputs: list[Tensor] = []
+        bias, first = np.zeros(len(mixing)), 0
         for layer in lasts:
             if not isinstance(layer, Convolution) or layer.slope != 1 or layer.bias.ndim != 1:
                 raise ValueError("maps that no convolution makes")
@@ -345,7 +371,7 @@ class _Reader:
 def upsampling_weights(size: int) -> Float32s:
     """(2 size, size): twofold bilinear upsampling, corners on corners."""
     position = np.linspace(0, size - 1, 2 * size)
-    return np.maximum(1 - np.abs(position[:, None] - np.arange(size)), 0).astype(np.float32)
+    return np.asarray(np.maximum(1 - np.abs(position[:, None] - np.arange(size)), 0), dtype=np.float32)
 
 
 def _find_tail(nodes: list[Any], names: list[str]) -> set[str]:
@@ -378,12 +404,12 @@ def _probe(
     for asked, tensor in enumerate(tensors):
         for channel in range(tensor.channels):
             inputs = {
-                name: np.zeros((1, each.channels, 4, 4), np.float32)
+                name: np.zeros((1, each.channels, each.size, each.size), np.float32)
                 for name, each in zip(sources, tensors, strict=True)
             }
             inputs[sources[asked]][0, channel] = 1
             found = evaluator.run(None, inputs)
-            columns.append(np.concatenate([np.reshape(maps, (-1, 4, 4)) for maps in found])[:, 0, 0])
+            columns.append(np.concatenate([np.reshape(maps, (-1, tensor.size**2)) for maps in found])[:, 0])
     return np.stack(columns, axis=1)
 
 
@@ -408,7 +434,7 @@ def run_layers(folded: Folded, histograms: Float32s) -> Float32s:
     values = {QUERY: histograms, **folded.constants}
     for layer in folded.layers:
         values[layer.output.name] = _run(layer, [values[tensor.name] for tensor in layer.inputs])
-    return values[folded.maps.name]
+    return np.asarray(values[folded.maps.name], dtype=np.float32)
 
 
 def _run(layer: Layer, inputs: list[Float32s]) -> Float32s:

@@ -199,7 +199,8 @@ def _count(graph: _Builder, grid: Grid) -> tuple[str, str]:
     planes = add("Transpose", planes, perm=[2, 0, 1])
     gradient, all_count = _gradient(graph, planes, counts)
     every = _row_step(graph, grid, counts)
-    seen, searched = [], []
+    seen: list[str] = []
+    searched: list[str] = []
     height = add("Gather", add("Shape", counts), np.int64(0))
     for power in grid.powers:
         _add_histogram(graph, grid, planes, counts, every, height, power, 0.0, seen, searched)

@@ -1,9 +1,9 @@
 """How c5 knows a file that it wrote itself, so that it never replaces any other.
 
-Pictures, DNG copies, Markdown, LaTeX and C code carry a signature: `c5-awb` and a digest of everything else in the file.
-It holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
-format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that somebody changes in a table goes unnoticed: a signature
-there would be in the way of every program that reads it.
+Pictures, DNG copies, Markdown, LaTeX and C code carry a signature: `c5-awb` and a digest of everything else in the
+file. It holds until a byte of the file changes. The other formats are known by what they hold: the members of an
+archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that somebody
+changes in a table goes unnoticed: a signature there would be in the way of every program that reads it.
 """
 
 from __future__ import annotations
