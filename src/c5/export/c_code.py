@@ -120,7 +120,8 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
     """Where each tensor is in the workspace, in floats, and the size of it: what is needed at once stands apart."""
     n, channels, last = folded.grid.bins, folded.grid.channels, len(folded.layers)
     spans = {"SEARCHED": (channels * n * n, -1, last), "WHOLE": (channels * n * n, -1, -1), "STRIP": (n * n, -1, -1)}
-    spans |= {"SCORES": (n * n, last, last)}
+    sums, tiles = _scratch(folded)
+    spans |= {"SCORES": (n * n, last, last), "SCRATCH": (sums + tiles, 0, last - 1)}
     alias: dict[str, str] = {}
     ends: dict[str, int] = {folded.maps.name: last}
     for number, layer in enumerate(folded.layers):
@@ -149,8 +150,21 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
         places[name] = place
     places |= {name.upper(): places[other.upper()] for name, other in alias.items()}
     total = max(place + spans[name][0] for name, place in places.items() if name in spans)
+    places["SUMS"] = sums
     order = dict(sorted(places.items(), key=lambda item: (item[0].startswith("T"), item[0])))
     return order, total
+
+
+TILES, CHUNK = 64, 8  # as in the template
+
+
+def _scratch(folded: Folded) -> tuple[int, int]:
+    """Floats of the two parts of what convolutions work in: sums of products, and transformed inputs."""
+    large = [each for each in folded.layers if isinstance(each, Convolution) and each.output.size >= 8]
+    outputs = max(-(-each.output.channels // 4) * 4 for each in large)
+    rows = [min(each.output.size, TILES * 4 // each.output.size) for each in large]
+    tiles = max((count + 2) * each.output.size // 4 for count, each in zip(rows, large, strict=True))
+    return outputs * 6 * TILES, CHUNK * 6 * tiles
 
 
 def _call(number: int, layer: Layer, folded: Folded) -> str:
@@ -159,7 +173,7 @@ def _call(number: int, layer: Layer, folded: Folded) -> str:
     target = f"t + {out.name.upper()}"
     shape = f"/* {out.channels} x {out.size} x {out.size} */"
     if isinstance(layer, Convolution):
-        return f"    convolve(&layer_{number}, (const float *const[]){{{', '.join(places)}}}, {target}); {shape}\n"
+        return f"    convolve(&layer_{number}, (const float *const[]){{{', '.join(places)}}}, {target}, t + SCRATCH); {shape}\n"
     if isinstance(layer, Pooling):
         return f"    pool({out.channels}, {out.size}, {places[0]}, {target}); {shape}\n"
     if isinstance(layer, Upsampling):
@@ -201,7 +215,7 @@ class _Weights:
         kept: NDArray[Any] = filled
         if self.int8:
             kept = np.rint(filled / scales[:, None, None, None]).astype(np.int8)
-        order = kept.reshape(-1, 4, inputs, side, side).transpose(0, 2, 3, 1, 4)
+        order = kept.reshape(-1, 4, inputs, side, side).transpose(0, 2, 4, 3, 1)
         shape = f"{outputs} outputs of {inputs} inputs, {side} x {side}"
         self._array("c5_weight", f"weights_{number}", order, shape)
         fields = [f"weights_{number}"]

@@ -195,31 +195,11 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
 
 /* ---------------------------------------------------------------- network */
 
+/* Convolutions work on a few rows at a time, for four outputs at a time. Weights are stored as they are needed: for four
+ * outputs, for each input, for each column of the window, for each row of it, those of the four outputs. */
 #define BLOCK 272 /* numbers of a map that are worked on at a time: they stay in the nearest cache */
-
-/* Adds a row of three weights, times a stretch of one input, to the same stretch of four outputs. */
-static void add_three(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
-{
-    float *restrict a = sums, *restrict b = a + BLOCK, *restrict c = b + BLOCK, *restrict d = c + BLOCK;
-    const float a0 = w[0], a1 = w[1], a2 = w[2], b0 = w[3], b1 = w[4], b2 = w[5];
-    const float c0 = w[6], c1 = w[7], c2 = w[8], d0 = w[9], d1 = w[10], d2 = w[11];
-    for (int x = 0; x < length; x++) {
-        const float left = in[x - 1], here = in[x], right = in[x + 1];
-        a[x] = a2 * right + (a1 * here + (a0 * left + a[x]));
-        b[x] = b2 * right + (b1 * here + (b0 * left + b[x]));
-        c[x] = c2 * right + (c1 * here + (c0 * left + c[x]));
-        d[x] = d2 * right + (d1 * here + (d0 * left + d[x]));
-    }
-}
-
-static void add_one(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
-{
-    for (int k = 0; k < 4; k++) {
-        const float weight = w[k];
-        for (int x = 0; x < length; x++)
-            sums[k * BLOCK + x] += weight * in[x];
-    }
-}
+#define TILES 64  /* the same in tiles of four */
+#define CHUNK 8   /* inputs that are transformed at a time */
 
 static void clear_edges(float *plane, int n)
 {
@@ -235,27 +215,43 @@ static float rectify(float value, float slope) /* slope is at most 1 */
     return value > less ? value : less;
 }
 
-/* The sums of an output, made right: scaled, with its bias, rectified. */
-static void finish(const c5_layer *layer, int output, const float *restrict sums, float *restrict out, int top, int rows)
+/* A row of an output, made right: scaled, with its bias, rectified. */
+static void finish(const c5_layer *layer, int output, int y, const float *restrict sums, float *restrict out)
 {
     const int n = layer->n;
     const float slope = layer->slope;
-    for (int y = 0; y < rows; y++, sums += ROW(n), out += ROW(n)) {
-        if (layer->bias_map) {
-            const $bias_type *restrict bias = layer->bias_map + (output * n + top + y) * n;
-            for (int x = 0; x < n; x++)
-                out[x] = rectify($scaled + $biased, slope);
-        } else {
-            const float bias = layer->bias[output];
-            for (int x = 0; x < n; x++)
-                out[x] = rectify($scaled + bias, slope);
-        }
+    if (layer->bias_map) {
+        const $bias_type *restrict bias = layer->bias_map + (output * n + y) * n;
+        for (int x = 0; x < n; x++)
+            out[x] = rectify($scaled + $biased, slope);
+    } else {
+        const float bias = layer->bias[output];
+        for (int x = 0; x < n; x++)
+            out[x] = rectify($scaled + bias, slope);
     }
 }
 
-/* A convolution of several inputs side by side: 3x3 or 1x1. Weights are stored as they are needed: four outputs at a
- * time, for each input its rows, for each row those of the four outputs. */
-static void convolve(const c5_layer *layer, const float *const *inputs, float *out)
+/* Adds a row of the window, or its one weight, times a stretch of one input, to the same stretch of four outputs. */
+static void add_row(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
+{
+    for (int o = 0; o < 4; o++, sums += BLOCK) {
+        const float a = w[o], b = w[12 + o], c = w[24 + o];
+        for (int x = 0; x < length; x++)
+            sums[x] = c * in[x + 1] + (b * in[x] + (a * in[x - 1] + sums[x]));
+    }
+}
+
+static void add_one(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
+{
+    for (int o = 0; o < 4; o++, sums += BLOCK) {
+        const float a = w[o];
+        for (int x = 0; x < length; x++)
+            sums[x] += a * in[x];
+    }
+}
+
+/* As it is defined: for 1x1, and for small maps. */
+static void convolve_small(const c5_layer *layer, const float *const *inputs, float *out)
 {
     float sums[4 * BLOCK];
     const int n = layer->n, most = BLOCK / ROW(n);
@@ -265,21 +261,131 @@ static void convolve(const c5_layer *layer, const float *const *inputs, float *o
         for (int o = 0; o < layer->outputs; o += 4) {
             zero(sums, 4 * BLOCK);
             for (int k = 0; k < layer->tensors; k++)
-                for (int i = 0; i < layer->channels[k]; i++) {
+                for (int i = 0; i < layer->channels[k]; i++, w += 4 * layer->side * layer->side) {
                     const float *in = inputs[k] + i * PLANE(n) + start;
-                    if (layer->side == 1) {
+                    if (layer->side == 1)
                         add_one(sums, in, w, length);
-                        w += 4;
-                    } else
-                        for (int dy = -1; dy <= 1; dy++, w += 12)
-                            add_three(sums, in + dy * ROW(n), w, length);
+                    else
+                        for (int row = 0; row < 3; row++)
+                            add_row(sums, in + (row - 1) * ROW(n), w + 4 * row, length);
                 }
             for (int k = 0; k < 4 && o + k < layer->outputs; k++)
-                finish(layer, o + k, sums + k * BLOCK, out + (o + k) * PLANE(n) + start, top, rows);
+                for (int y = 0; y < rows; y++)
+                    finish(layer, o + k, top + y, sums + k * BLOCK + y * ROW(n), out + (o + k) * PLANE(n) + start + y * ROW(n));
         }
     }
+}
+
+/* Four numbers of a row, convolved with three weights, take twelve products as defined, and six by Winograd's F(4, 3):
+ * six combinations of the six inputs, times six of the three weights, of which four combinations are the outputs
+ * (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). A tile is four numbers of a row; what
+ * follows has a number for each tile of a block of rows, for each of the six. */
+
+static void transform_input(const float *plane, int n, int top, int rows, float *restrict tiles)
+{
+    const int width = n / 4, all = (rows + 2) * width;
+    for (int y = 0; y < rows + 2; y++, tiles += width) {
+        const float *restrict row = plane + AT(n, top + y - 1, 0);
+        for (int x = 0; x < width; x++) {
+            const float *d = row + 4 * x;
+            const float near = d[3] - d[1], far = d[3] - 4 * d[1], inner = d[2] - d[0], outer = d[2] - 4 * d[0];
+            tiles[x] = 4 * d[-1] - 5 * d[1] + d[3];
+            tiles[x + all] = far + outer;
+            tiles[x + 2 * all] = far - outer;
+            tiles[x + 3 * all] = near + 2 * inner;
+            tiles[x + 4 * all] = near - 2 * inner;
+            tiles[x + 5 * all] = 4 * d[0] - 5 * d[2] + d[4];
+        }
+    }
+}
+
+static void transform_weights(const c5_weight *w, float g[6][12])
+{
+    for (int i = 0; i < 12; i++) {
+        const float a = w[i], b = w[12 + i], c = w[24 + i], sum = a + c, far = a * (1 / 24.0f) + c * (1 / 6.0f);
+        g[0][i] = a * 0.25f;
+        g[1][i] = (sum + b) * (-1 / 6.0f);
+        g[2][i] = (b - sum) * (1 / 6.0f);
+        g[3][i] = far + b * (1 / 12.0f);
+        g[4][i] = far - b * (1 / 12.0f);
+        g[5][i] = c;
+    }
+}
+
+static void add_tiles(float *restrict sums, const float *restrict tiles, float g[6][12], int width, int rows)
+{
+    const int length = rows * width;
+    for (int k = 0; k < 6; k++, tiles += (rows + 2) * width, sums += TILES) {
+        const float *restrict upper = tiles, *restrict here = tiles + width, *restrict lower = here + width;
+        float *restrict a = sums, *restrict b = a + 6 * TILES, *restrict c = b + 6 * TILES, *restrict d = c + 6 * TILES;
+        const float a0 = g[k][0], b0 = g[k][1], c0 = g[k][2], d0 = g[k][3];
+        const float a1 = g[k][4], b1 = g[k][5], c1 = g[k][6], d1 = g[k][7];
+        const float a2 = g[k][8], b2 = g[k][9], c2 = g[k][10], d2 = g[k][11];
+        for (int x = 0; x < length; x++) {
+            a[x] = a2 * lower[x] + (a1 * here[x] + (a0 * upper[x] + a[x]));
+            b[x] = b2 * lower[x] + (b1 * here[x] + (b0 * upper[x] + b[x]));
+            c[x] = c2 * lower[x] + (c1 * here[x] + (c0 * upper[x] + c[x]));
+            d[x] = d2 * lower[x] + (d1 * here[x] + (d0 * upper[x] + d[x]));
+        }
+    }
+}
+
+static void transform_output(const float *restrict m, int width, float *restrict line)
+{
+    for (int x = 0; x < width; x++) {
+        const float sum = m[TILES + x] + m[2 * TILES + x], apart = m[TILES + x] - m[2 * TILES + x];
+        const float far_sum = m[3 * TILES + x] + m[4 * TILES + x], far_apart = m[3 * TILES + x] - m[4 * TILES + x];
+        line[4 * x] = m[x] + sum + far_sum;
+        line[4 * x + 1] = apart + 2 * far_apart;
+        line[4 * x + 2] = sum + 4 * far_sum;
+        line[4 * x + 3] = apart + 8 * far_apart + m[5 * TILES + x];
+    }
+}
+
+static void convolve_tiles(const c5_layer *layer, const float *const *inputs, float *out, float *scratch)
+{
+    float line[N], g[6][12];
+    float *const sums = scratch, *const tiles = scratch + SUMS; /* [outputs][6][TILES]; [CHUNK][6][rows + 2][width] */
+    const int n = layer->n, width = n / 4, most = TILES / width;
+    int all = 0;
+    for (int k = 0; k < layer->tensors; k++)
+        all += layer->channels[k];
+    for (int top = 0; top < n; top += most) {
+        const int rows = n - top < most ? n - top : most, size = 6 * (rows + 2) * width;
+        int tensor = 0, channel = 0;
+        zero(sums, (layer->outputs + 3) / 4 * 4 * 6 * TILES);
+        for (int first = 0; first < all; first += CHUNK) {
+            const int count = all - first < CHUNK ? all - first : CHUNK;
+            for (int i = 0; i < count; i++) {
+                transform_input(inputs[tensor] + channel * PLANE(n), n, top, rows, tiles + i * size);
+                if (++channel == layer->channels[tensor]) {
+                    channel = 0;
+                    tensor++;
+                }
+            }
+            for (int o = 0; o < layer->outputs; o += 4)
+                for (int i = 0; i < count; i++) {
+                    transform_weights(layer->weights + 36 * (o / 4 * all + first + i), g);
+                    add_tiles(sums + o * 6 * TILES, tiles + i * size, g, width, rows);
+                }
+        }
+        for (int o = 0; o < layer->outputs; o++)
+            for (int y = 0; y < rows; y++) {
+                transform_output(sums + o * 6 * TILES + y * width, width, line);
+                finish(layer, o, top + y, line, out + o * PLANE(n) + AT(n, top + y, 0));
+            }
+    }
+}
+
+/* A convolution of several inputs side by side. */
+static void convolve(const c5_layer *layer, const float *const *inputs, float *out, float *scratch)
+{
+    if (layer->side == 3 && layer->n >= 8)
+        convolve_tiles(layer, inputs, out, scratch);
+    else
+        convolve_small(layer, inputs, out);
     for (int o = 0; o < layer->outputs; o++)
-        clear_edges(out + o * PLANE(n), n);
+        clear_edges(out + o * PLANE(layer->n), layer->n);
 }
 
 static void pool(int channels, int n, const float *in, float *out) /* the largest of each 2x2, to n x n */

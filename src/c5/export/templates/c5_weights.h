@@ -13,7 +13,7 @@ typedef struct {
     int tensors;     /* inputs, */
     int channels[$tensors]; /* and the channels of each */
     float slope;     /* of the rectifier: what is below zero is multiplied by it */
-    const c5_weight *weights; /* [outputs / 4][inputs][rows][4][columns], the last outputs filled up with zeros */
+    const c5_weight *weights; /* [outputs / 4][inputs][columns][rows][4], the last outputs filled up with zeros */
 $fields} c5_layer;
 
 $declarations
