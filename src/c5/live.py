@@ -32,7 +32,10 @@ SWITCH_DEG = 2.0
 ALIKE = 0.5
 """The share of a common change by which half of the zones may differ from it."""
 CUT_NATS = 0.3
-"""Half of the zones that change their color, or their brightness beyond the exposure, by more than this are a cut."""
+"""Half of the zones that change their color by more than this, each in its own way, are a cut."""
+SAME_SCENE = 0.4
+"""Frames of one scene are more alike than this: the correlation of their zones' brightness. Another light, and other
+shadows, leave it above."""
 FEWEST_ZONES = 0.2
 """Frames are compared if this share of their zones counts in both."""
 
@@ -170,14 +173,16 @@ class Tracker:
         both = before.counts & small.counts
         if both.mean() < FEWEST_ZONES:
             return
-        change = _colors(small, both) - _colors(before, both)  # u, v and brightness, in nats
+        now, then = _colors(small, both), _colors(before, both)  # u, v and brightness, in nats
+        change = (now - then)[:, :2]
         common = np.median(change, axis=0)
         apart = float(np.median(np.abs(change - common).max(axis=1)))
-        turned = float(angular_error(uv_to_rgb(self._uv + common[:2]), uv_to_rgb(self._uv)))
-        if turned > SWITCH_DEG and apart < ALIKE * float(np.hypot(*common[:2])):
+        turned = float(angular_error(uv_to_rgb(self._uv + common), uv_to_rgb(self._uv)))
+        same_scene = _likeness(now[:, 2], then[:, 2]) > SAME_SCENE
+        if same_scene and turned > SWITCH_DEG and apart < ALIKE * float(np.hypot(*common)):
             self._forget(frames=math.ceil(2 * self.settings.converge * self.settings.fps))
-            self._uv += common[:2]  # where it must be, until an estimate says better
-        elif apart > CUT_NATS:
+            self._uv += common  # where it must be, until an estimate says better
+        elif not same_scene or apart > CUT_NATS:
             self._forget(frames=0)
             self._shown = np.full(2, np.nan)  # nothing to go on from
 
@@ -243,6 +248,13 @@ class Tracker:
     def learnt(self) -> Profile | None:
         """The profile as far as it is learnt, to be saved and given to the next tracker."""
         return self._learnt
+
+
+def _likeness(one: Float64s, other: Float64s) -> float:
+    """The correlation of two patterns; 1 where one of them has none."""
+    if min(float(one.std()), float(other.std())) < 0.1:
+        return 1.0
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _colors(image: LinearImage, where: Bools) -> Float64s:

@@ -37,8 +37,8 @@ def render_video(
     height, width = size
     time = 0
     for number, shot in enumerate(shots):
-        chance = np.random.default_rng(shot.seed)
-        photo = render_photo(camera, shot.scene, LIGHTS[shot.light](chance), chance, (height, width * 4 // 3))
+        light = LIGHTS[shot.light](np.random.default_rng([shot.seed, 1]))  # one composition, whatever the light
+        photo = render_photo(camera, shot.scene, light, np.random.default_rng(shot.seed), (height, width * 4 // 3))
         wide = photo.image.rgb * np.where(photo.image.clipped, 4, 1)[..., None]  # lights stay clipped in any exposure
         for _ in range(shot.frames):
             left = round((width // 3) * (0.5 - 0.5 * np.cos(2 * np.pi * time / 240)))
