@@ -173,7 +173,7 @@ def train(
             _post(board, rows[-1])
             report(Progress(epoch, found))
     except KeyboardInterrupt:
-        if rows and len(rows) == trainer.epoch:  # between two epochs
+        if rows and len(rows) == trainer.epoch and not trainer.amid_epoch:
             save_checkpoint(trainer, rows, folder)
         raise
     final = None if validation is None else summarize_repeats(validation.errors(trainer.model, REPEATS)).mean
