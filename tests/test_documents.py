@@ -2,7 +2,7 @@
 
 Every block of console or Python in README.md, CONTRIBUTING.md and docs/ is run, page by page, in a folder of rendered
 photographs and with a home of its own. A block under `<!-- not run: reason -->` is not; its commands and flags must
-exist. A block under `<!-- file: NAME -->` is written to that file. A block under `<!-- programs: NAME... -->` is run where
+exist. A block under `<!-- file: NAME -->` is written to that file, one under `<!-- programs: NAME... -->` is run where
 those are installed.
 """
 

@@ -234,6 +234,8 @@ def test_the_command_writes_and_replaces_only_its_own(tmp_path: Path) -> None:
     assert runner.invoke(app, [*again, "--overwrite"]).exit_code == 1
     assert (folder / "c5_awb.c").read_text() == "/* mine */\n"
     assert runner.invoke(app, ["export"]).exit_code == 1
+    assert runner.invoke(app, ["export", "--c", str(tmp_path / "more"), "--roll", str(tmp_path)]).exit_code == 1
+    assert not (tmp_path / "more").exists()
 
 
 def test_names_in_comments_stay_in_them(small: tuple[Model, Profile]) -> None:

@@ -53,6 +53,8 @@ def export(
     wanted = [path for path in (c, onnx, libcamera) if path is not None]
     if not wanted:
         raise ParameterError("nothing to write: give --c DIR, --onnx DIR or --libcamera SENSOR.json")
+    if libcamera is None and (roll is not None or matrices is not None):
+        raise ParameterError("--roll and --matrices are for --libcamera")
     for path in wanted:
         check_free(path, overwrite)
     loaded = load_model(model)
@@ -94,5 +96,8 @@ def _look_at_roll(
             "--libcamera needs the matrices of the sensor: give --matrices FILE, or --roll with DNG files"
         )
     images = [photograph.image for photograph in photographs]
+    for image in images:
+        if profile is not None and None not in (profile.camera, image.camera) and image.camera != profile.camera:
+            raise ParameterError(f"{image.where}of {image.camera}, but the profile is of {profile.camera}")
     known = model.calibrate(images) if profile is None and images else profile
     return matrices, [Sight(model.estimate(each.image, known).illuminant, each.exposure) for each in photographs]

@@ -173,7 +173,8 @@ def _call(number: int, layer: Layer, folded: Folded) -> str:
     target = f"t + {out.name.upper()}"
     shape = f"/* {out.channels} x {out.size} x {out.size} */"
     if isinstance(layer, Convolution):
-        return f"    convolve(&layer_{number}, (const float *const[]){{{', '.join(places)}}}, {target}, t + SCRATCH); {shape}\n"
+        inputs = f"(const float *const[]){{{', '.join(places)}}}"
+        return f"    convolve(&layer_{number}, {inputs}, {target}, t + SCRATCH); {shape}\n"
     if isinstance(layer, Pooling):
         return f"    pool({out.channels}, {out.size}, {places[0]}, {target}); {shape}\n"
     if isinstance(layer, Upsampling):

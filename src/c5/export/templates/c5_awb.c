@@ -474,25 +474,29 @@ static float at_bin(int i) /* u of a column, v of a row */
     return ((float)i - (N - 1) / 2.0f) * STEP;
 }
 
-/* The searched histograms convolved with the filters, whose origin is bin (N/2, N/2), times gain, plus bias. Most bins
- * are empty, and cost nothing. */
+/* The searched histograms convolved with the filters, whose origin is bin (N/2, N/2), times gain, plus bias: row by row
+ * of a filter, four bins of a histogram at a time. Most bins are empty, and cost nothing. */
 static void score(const float *searched, const float *maps, float *scores)
 {
+    float line[3 * N]; /* a row of a filter, with zeros on both sides */
+    zero(line, 3 * N);
     zero(scores, N * N);
-    for (int c = 0; c < C5_SEEN; c++)
-        for (int i = 0; i < N; i++)
-            for (int j = 0; j < N; j++) {
-                const float mass = searched[(c * N + i) * N + j];
-                const int left = j > N / 2 ? j - N / 2 : 0, right = j < N / 2 ? j + N / 2 : N;
-                const int low = i > N / 2 ? i - N / 2 : 0, high = i < N / 2 ? i + N / 2 : N;
-                if (mass > 0)
-                    for (int y = low; y < high; y++) {
-                        const float *restrict filter = maps + c * PLANE(N) + AT(N, y - i + N / 2, N / 2 - j);
-                        float *restrict row = scores + y * N;
-                        for (int x = left; x < right; x++)
-                            row[x] += mass * filter[x];
-                    }
+    for (int channel = 0; channel < C5_SEEN; channel++)
+        for (int k = 0; k < N; k++) {
+            for (int x = 0; x < N; x++)
+                line[N + x] = maps[channel * PLANE(N) + AT(N, k, x)];
+            for (int y = k > N / 2 ? k - N / 2 : 0; y < N && y < k + N / 2; y++) {
+                const float *mass = searched + (channel * N + y - k + N / 2) * N;
+                float *restrict row = scores + y * N;
+                for (int j = 0; j < N; j += 4) {
+                    const float a = mass[j], b = mass[j + 1], c = mass[j + 2], d = mass[j + 3];
+                    const float *filter = line + N + N / 2 - j;
+                    if (a + b + c + d > 0)
+                        for (int x = 0; x < N; x++)
+                            row[x] += a * filter[x] + b * filter[x - 1] + c * filter[x - 2] + d * filter[x - 3];
+                }
             }
+        }
     for (int y = 0; y < N; y++)
         for (int x = 0; x < N; x++) {
             const int place = AT(N, y, x);
