@@ -78,7 +78,7 @@ def _look_at_roll(
     model: Model, profile: Profile | None, roll: Path | None, table: Path | None
 ) -> tuple[CameraMatrices, list[Sight]]:
     """The matrices of the camera, and the lights of its photographs."""
-    from c5.colorimetry.matrices import read_matrices
+    from c5.colorimetry.matrices import pick_matrices, read_matrices
     from c5.export.libcamera import Sight
     from c5.io.raw import read_photograph
     from c5.photos.rolls import list_roll
@@ -87,10 +87,9 @@ def _look_at_roll(
     matrices = next((each.matrices for each in photographs if each.matrices is not None), None)
     if table is not None:
         found = read_matrices(table)
-        name = profile.camera if profile is not None and profile.camera in found else next(iter(found))
-        if len(found) > 1 and (profile is None or profile.camera not in found):
+        matrices = pick_matrices(found, None if profile is None else profile.camera)
+        if matrices is None:
             raise ParameterError(f"{table}: has the matrices of {len(found)} cameras; give a file with those of one")
-        matrices = found[name]
     if matrices is None:
         raise ParameterError(
             "--libcamera needs the matrices of the sensor: give --matrices FILE, or --roll with DNG files"
