@@ -51,6 +51,10 @@ PANELS: dict[str, dict[str, Any]] = {
 """The subcommands in the order of the help, by who needs them most."""
 
 
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+"""What click raises about arguments. Some versions of typer bring their own click, and only this name is everywhere."""
+
+
 class Command(TyperCommand):
     """A command that takes `--no-FLAG` for each flag, says what is wrong with a value in plain words, and whose help
     says nothing of the type of a flag."""
@@ -142,8 +146,17 @@ def run() -> None:
     """What a user can mend is one line on standard error, and exit code 1."""
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     asks_for_help = len(sys.argv) < 2 or not {"-h", "--help", "--version"}.isdisjoint(sys.argv)
+    command: Any = typer.main.get_command(app)  # once: it looks at every option of every command
     try:
-        app(default_map={} if asks_for_help else read_defaults(typer.main.get_command(app)))
+        defaults = {} if asks_for_help else read_defaults(command)
+        sys.exit(command(prog_name="c5", default_map=defaults, standalone_mode=False))
+    except USAGE_ERROR as error:
+        if message := error.format_message().rstrip("."):  # else it has shown the help
+            complain(f"{message}; see {error.ctx.command_path if error.ctx else 'c5'} --help")
+        sys.exit(error.exit_code)
     except C5Error as error:
         complain(error)
         sys.exit(1)
+    except typer.Abort:
+        complain("stopped")
+        sys.exit(130)

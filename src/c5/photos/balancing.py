@@ -36,6 +36,9 @@ UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
 
+MOST_PREVIEWS = 16
+"""So many photographs wait with the pixels of their previews, of 36 MB each; of others they are read again."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -59,6 +62,8 @@ class Settings:
     reading: Reading = Reading()
     thumbnails: bool = False
     """Whether photographs come with thumbnails, for a contact sheet."""
+    previews: bool = False
+    """Whether photographs that are read come with the pixels of a preview, as far as few of them wait for it."""
     jobs: int | None = None
     """Files read at a time; by default one a core, up to four."""
     sets: Sets | None = None
@@ -150,12 +155,14 @@ def balance(
     asked = set(files if wanted is None else wanted)
     if not asked and settings.sets is None:
         return
-    # A set is held until all of it is read: without thumbnails, thousands fit into memory.
-    first = settings if settings.sets is None else replace(settings, thumbnails=False)
+    # A set is held until all of it is read: without pixels, thousands fit into memory.
+    whole = settings.smooth or settings.sets is not None
+    first = settings if not whole else replace(settings, previews=False)
+    if settings.sets is not None:
+        first = replace(first, thumbnails=False)
     with ExitStack() as stack:
-        loader = stack.enter_context(closing(_Loader(first)))
+        loader = stack.enter_context(closing(_Loader(first, asked)))
         rolls = _Rolls(files, settings, loader)
-        whole = settings.smooth or settings.sets is not None
         needed = files if whole else [path for path in files if path in asked]
         results: Iterable[Balance | Failure]
         known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
@@ -238,8 +245,9 @@ def _estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) 
 class _Loader:
     """Gives photographs: from the catalogue where it holds them, else read on threads. None is read twice."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, shown: Collection[Path]) -> None:
         self._settings = settings
+        self._shown = shown
         self._jobs = settings.jobs or min(MOST_JOBS, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._jobs)
         self._started: dict[Path, Future[Photo | Failure]] = {}
@@ -267,18 +275,18 @@ class _Loader:
             settings = self._settings
             catalog = settings.catalog
             held = None if catalog is None else catalog.find(path, settings.model.grid, settings.reading)
-            self._started[path] = self._pool.submit(self._read, path, held)
+            preview = settings.previews and path in self._shown and len(self._started) < MOST_PREVIEWS
+            self._started[path] = self._pool.submit(self._read, path, held, preview)
 
-    def _read(self, path: Path, held: Photo | None) -> Photo | Failure:
+    def _read(self, path: Path, held: Photo | None, preview: bool) -> Photo | Failure:
         settings = self._settings
         photo: Photo | Failure
         if held is not None and not settings.thumbnails:
             photo = held
         else:
             counted = None if held is None else held.histograms
-            photo = read_photo(
-                path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
-            )
+            shows = {"thumbnail": settings.thumbnails, "preview": preview}
+            photo = read_photo(path, settings.model.grid, settings.reading, histograms=counted, **shows)
         return photo if isinstance(photo, Failure) else replace(photo, camera=photo.camera or settings.camera)
 
 

@@ -33,17 +33,20 @@ class Reading:
     white: float | None = None
     assume_srgb: bool = False
 
-    def read(self, path: Path, pixels: int = WORKING_PIXELS) -> raw.Photograph:
-        """A photograph, averaged to about so many pixels."""
-        return raw.read_photograph(
-            path, black=self.black, white=self.white, assume_srgb=self.assume_srgb, pixels=pixels
-        )
+    def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> raw.Photograph:
+        """A photograph, averaged to about so many pixels, and to more of them too where that is asked for."""
+        how = {"black": self.black, "white": self.white, "assume_srgb": self.assume_srgb}
+        return raw.read_photograph(path, **how, pixels=pixels, more_pixels=more_pixels)
 
     @property
     def key(self) -> str:
         """What tells histograms of files read in this way from others. The catalogue contains it."""
         white = None if self.white is None else float(self.white)
         return json.dumps([float(self.black), white, self.assume_srgb])
+
+
+PREVIEW_PIXELS = 2048 * 1365
+"""Of a picture of three to two, 2048 pixels wide."""
 
 
 class Thumbnail(NamedTuple):
@@ -82,6 +85,8 @@ class Photo:
     thumbnail: Thumbnail | None = None
     exposure: float | None = None
     """The exposure value that was set, at ISO 100."""
+    preview: LinearImage | None = None
+    """The pixels of a preview, dropped once it is drawn."""
 
     @classmethod
     def of(
@@ -100,6 +105,7 @@ class Photo:
             reading,
             thumbnail=Thumbnail.of(photograph.image) if thumbnail else None,
             exposure=photograph.exposure,
+            preview=photograph.larger,
         )
 
     def need_matrices(self) -> CameraMatrices:
@@ -139,10 +145,11 @@ def read_photo(
     *,
     histograms: Histograms | None = None,
     thumbnail: bool = False,
+    preview: bool = False,
 ) -> Photo | Failure:
     """Read a photograph and count its histograms, unless they are given; or say why that cannot be done."""
     try:
-        photograph = reading.read(path)
+        photograph = reading.read(path, more_pixels=PREVIEW_PIXELS if preview else None)
         photo = Photo.of(path, photograph, reading, thumbnail=thumbnail)
         return replace(photo, histograms=histograms or histogram(photograph.image, grid))
     except C5Error as error:
