@@ -428,9 +428,7 @@ def test_a_preview_comes_from_the_reading_that_gave_the_light(
     assert sorted(opened) == sorted(shoot[0].iterdir())
     assert run("catalog", "add", shoot[0], "--catalog", catalog)[0] == 0
     assert run("balance", shoot[0], "--preview", "--png", "--out", tmp_path / "held", "--catalog", catalog)[0] == 0
-    alone, held = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("alone", "held")
-    )
+    alone, held = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("alone", "held"))
     assert len(alone) == 12
     assert alone == held
     # However many wait for their roll, few wait with their pixels.

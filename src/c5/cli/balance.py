@@ -370,12 +370,14 @@ class Run:
 
     def work(self, settings: Settings) -> None:
         """Balance what is due, and write and print it as it comes."""
-        from c5.parallel import in_parallel
+        from c5.parallel import MOST_JOBS, in_parallel
         from c5.photos.balancing import balance
 
+        # Sidecars wait for the disk, previews for a core.
+        jobs = None if settings.previews else MOST_JOBS
         with ExitStack() as stack:
             results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due, tell=_note)))
-            written = stack.enter_context(closing(in_parallel(self.write, results)))
+            written = stack.enter_context(closing(in_parallel(self.write, results, jobs)))
             progress = stack.enter_context(progress_bar())
             for result, made in progress.track(written, len(self.due), description="balancing"):
                 self.take(_without_pixels(result), made, settings.selection.value)

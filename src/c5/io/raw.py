@@ -109,8 +109,9 @@ def read_photograph(
     """Read a camera's raw file (DNG, CR2, CR3, NEF, ARW, RAF, ...), or any image that `read_image` reads.
 
     It is averaged to about `pixels`, or to one for each repeat of the color filters if those are fewer; with
-    `more_pixels`, to so many too, of which both come from one look at the file. A raw file knows its levels; a `black` above 0 and a `white` replace them. What is raw is told by content, and by the name only
-    of a TIFF that could be either. Raw files are decoded in another process: see `c5.io.worker`.
+    `more_pixels` to so many too, in the same look at the file. A raw file knows its levels; a `black` above 0 and a
+    `white` replace them. What is raw is told by content, and by the name only of a TIFF that could be either. Raw files
+    are decoded in another process: see `c5.io.worker`.
     """
     path = Path(path)
     with naming(path):

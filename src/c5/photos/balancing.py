@@ -20,6 +20,7 @@ from pathlib import Path
 from c5.choices import Fallback, Selection
 from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ParameterError
+from c5.histograms import Histograms
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
 from c5.parallel import MOST_JOBS, in_parallel
@@ -275,19 +276,23 @@ class _Loader:
             settings = self._settings
             catalog = settings.catalog
             held = None if catalog is None else catalog.find(path, settings.model.grid, settings.reading)
-            preview = settings.previews and path in self._shown and len(self._started) < MOST_PREVIEWS
-            self._started[path] = self._pool.submit(self._read, path, held, preview)
-
-    def _read(self, path: Path, held: Photo | None, preview: bool) -> Photo | Failure:
-        settings = self._settings
-        photo: Photo | Failure
-        if held is not None and not settings.thumbnails:
-            photo = held
-        else:
+            if held is not None and not settings.thumbnails:
+                self._started[path] = Future()
+                self._started[path].set_result(self._name_camera(held))
+                return
             counted = None if held is None else held.histograms
-            shows = {"thumbnail": settings.thumbnails, "preview": preview}
-            photo = read_photo(path, settings.model.grid, settings.reading, histograms=counted, **shows)
-        return photo if isinstance(photo, Failure) else replace(photo, camera=photo.camera or settings.camera)
+            preview = settings.previews and path in self._shown and len(self._started) < MOST_PREVIEWS
+            self._started[path] = self._pool.submit(self._read, path, counted, preview)
+
+    def _read(self, path: Path, counted: Histograms | None, preview: bool) -> Photo | Failure:
+        settings = self._settings
+        shows = {"thumbnail": settings.thumbnails, "preview": preview}
+        photo = read_photo(path, settings.model.grid, settings.reading, histograms=counted, **shows)
+        return photo if isinstance(photo, Failure) else self._name_camera(photo)
+
+    def _name_camera(self, photo: Photo) -> Photo:
+        camera = self._settings.camera
+        return photo if photo.camera or camera is None else replace(photo, camera=camera)
 
 
 class _Rolls:

@@ -15,7 +15,7 @@ from c5.classical import gray_world
 from c5.color import Bools, Float64s
 from c5.colorimetry.adaptation import adapt_to_srgb
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import TemperatureBounds, TemperatureTint, bound_temperature, dng_temperature
+from c5.colorimetry.temperature import TemperatureTint, ToldLight, tell_light
 from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import WORKING_PIXELS, LinearImage, shrink
@@ -116,19 +116,12 @@ class Photo:
 
     def temperature(self, illuminant: Float64s) -> TemperatureTint | None:
         """What Adobe's programs show for a light; None if the matrices are not known, or fit no such light."""
-        try:
-            return None if self.matrices is None else dng_temperature(illuminant, self.matrices)
-        except ParameterError:
-            return None
+        told = self.tell_light(illuminant)
+        return None if told is None else told.at
 
-    def temperature_bounds(self, illuminant: Float64s, covariance: Float64s | None) -> TemperatureBounds | None:
-        """How far a light may be from its temperature and tint; None as above, or without a covariance."""
-        if self.matrices is None or covariance is None:
-            return None
-        try:
-            return bound_temperature(illuminant, covariance, self.matrices)
-        except ParameterError:
-            return None
+    def tell_light(self, illuminant: Float64s, covariance: Float64s | None = None) -> ToldLight | None:
+        """The same with how far the light may be from that, where its covariance is known."""
+        return tell_light(illuminant, self.matrices, covariance)
 
     def srgb_matrix(self, illuminant: Float64s) -> Float64s | None:
         """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
