@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from c5.cli import catalog, data
+from c5.cli import catalog, data, plugin
 from c5.cli.augment import augment
 from c5.cli.balance import balance
 from c5.cli.calibrate import calibrate
@@ -31,7 +31,14 @@ from c5.cli.worst import worst
 from c5.errors import C5Error
 
 PANELS: dict[str, dict[str, Any]] = {
-    "Photographers": {"balance": balance, "catalog": catalog.app, "watch": watch, "learn": learn, "demo": demo},
+    "Photographers": {
+        "balance": balance,
+        "catalog": catalog.app,
+        "watch": watch,
+        "learn": learn,
+        "plugin": plugin.app,
+        "demo": demo,
+    },
     "Engineers": {
         "estimate": estimate,
         "calibrate": calibrate,
