@@ -26,7 +26,8 @@ SECONDS = 300
 DRIVER = """
 local dt = require "darktable"
 local folder = os.getenv("C5_FOLDER") .. "/"
-local answers = assert(io.open(folder .. "answers", "w"))
+local answers = assert(io.open(folder .. "answers.part", "w"))
+answers:setvbuf("no")
 local ok, problem = pcall(function()
   local c5 = require "c5"
   local images = {}
@@ -43,6 +44,7 @@ local ok, problem = pcall(function()
 end)
 answers:write(ok and "done" or tostring(problem), "\\n")
 answers:close()
+os.rename(folder .. "answers.part", folder .. "answers")
 """
 
 
@@ -147,10 +149,9 @@ def ask_darktable(folder: Path) -> None:
             )
         try:
             deadline = time.monotonic() + SECONDS
-            answers = folder / "answers"
-            while not (answers.exists() and answers.read_text()):  # it is written when the file is closed
+            while not (folder / "answers").exists():
                 assert program.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < deadline, (folder / "log").read_text()
+                assert time.monotonic() < deadline, [path.read_text() for path in folder.glob("[al]*[tg]")]
                 time.sleep(0.2)
         finally:
             program.terminate()

@@ -114,7 +114,7 @@ local function balance_folder(images, folder)
     end
   end
   local log = out .. ".log"
-  local command = ("%s balance %s --darktable --replace-custom --out %s 2> %s"):format(
+  local command = ("%s balance %s --darktable --replace-custom --out %s > %s 2>&1"):format(
     COMMAND, table.concat(words, " "), quote(out), quote(log)
   )
   if SEPARATOR == "\\" then
