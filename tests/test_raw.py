@@ -57,7 +57,7 @@ def test_one_look_at_a_file_gives_two_sizes_and_no_other_pixels(tmp_path: Path, 
     raw[:99] = 65535  # some of it clipped
     data = encode_dng(raw, camera(), Layout("RGGB"))
     if name == "a.png":
-        data = imagecodecs.png_encode(raw.astype(np.uint16))
+        data = bytes(imagecodecs.png_encode(raw.astype(np.uint16)))
     both = read(tmp_path / name, data, pixels=4000, more_pixels=50_000)
     assert both.larger is not None
     for image, size in ((both.image, 4000), (both.larger, 50_000)):

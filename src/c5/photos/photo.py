@@ -35,8 +35,14 @@ class Reading:
 
     def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> raw.Photograph:
         """A photograph, averaged to about so many pixels, and to more of them too where that is asked for."""
-        how = {"black": self.black, "white": self.white, "assume_srgb": self.assume_srgb}
-        return raw.read_photograph(path, **how, pixels=pixels, more_pixels=more_pixels)
+        return raw.read_photograph(
+            path,
+            black=self.black,
+            white=self.white,
+            assume_srgb=self.assume_srgb,
+            pixels=pixels,
+            more_pixels=more_pixels,
+        )
 
     @property
     def key(self) -> str:
