@@ -141,7 +141,7 @@ def run_again(folder: Path, files: int) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=16, help="of 24 megapixels")
+    parser.add_argument("--files", type=int, default=32, help="of 24 megapixels")
     parser.add_argument("--many", type=int, default=2000, help="small ones, for a second run")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--job", nargs=2, help=argparse.SUPPRESS)

@@ -163,6 +163,10 @@ class Model:
         cameras = {profile.camera for profile in profiles}
         return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
 
+    def warm_up(self) -> None:
+        """Load now what the first estimate would load."""
+        _ = self._query, self._no_roll
+
     def takes(self, count: int) -> int:
         """How many of so many additional images the model can use: any number, but for a `separate` model."""
         return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count

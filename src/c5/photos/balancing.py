@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -261,6 +261,9 @@ class _Loader:
         for index, path in enumerate(paths):
             for soon in paths[index : index + 2 * self._jobs + 1]:
                 self._start(soon)
+            if not index:  # while the first are read
+                with suppress(C5Error):  # which every photograph will say
+                    self._settings.model.warm_up()
             yield self._started[path].result()
             del self._started[path]  # only now: the photograph may have been looked at for its own roll
 
