@@ -102,7 +102,7 @@ local function apply(steps, image, path)
   return false
 end
 
--- Balance images of one folder; how many were, and what is wrong with others.
+-- Balance images of one folder; how many were, what is wrong with others, and of how many c5 is not sure.
 local function balance_folder(images, folder)
   local out = table.concat({ dt.configuration.tmp_dir, SEPARATOR, "c5-", os.time(), "-", math.random(1 << 40) })
   local words, sent = {}, {}
@@ -139,7 +139,7 @@ local function balance_folder(images, folder)
   if done < #images and not problem then
     problem = "c5 cannot be run (exit status " .. tostring(code) .. "): run c5 plugin darktable again"
   end
-  return done, problem
+  return done, problem, tonumber(said:match("(%d+) uncertain")) or 0
 end
 
 -- Say something in darktable's window.
@@ -165,14 +165,17 @@ function c5.balance(images)
   end
   tell(("c5: balancing %d images"):format(#images))
   local job = dt.gui.create_job("white balance by c5", true)
-  local done, problem = 0, nil
+  local done, problem, unsure = 0, nil, 0
   for number, each in ipairs(order) do
-    local more, wrong = balance_folder(each[2], each[1])
-    done, problem = done + more, problem or wrong
+    local more, wrong, doubts = balance_folder(each[2], each[1])
+    done, problem, unsure = done + more, problem or wrong, unsure + doubts
     job.percent = number / #order
   end
   job.valid = false
   local summary = ("c5: %d of %d balanced"):format(done, #images)
+  if unsure > 0 then
+    summary = ("%s, %d uncertain"):format(summary, unsure)
+  end
   return tell(done < #images and problem and summary .. "; " .. problem or summary)
 end
 
