@@ -1,7 +1,7 @@
 """How c5 knows a file that it wrote itself, so that it never replaces any other.
 
-Pictures, DNG copies, Markdown and LaTeX carry a signature: `c5-awb` and a digest of everything else in the file. It
-holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
+Pictures, DNG copies, Markdown, HTML and LaTeX carry a signature: `c5-awb` and a digest of everything else in the file.
+It holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
 format or the keys of JSON, the columns of a table. A cell that somebody changes in a table goes unnoticed: a signature
 there would be in the way of every program that reads it.
 """
@@ -94,7 +94,7 @@ def _place(data: bytes, suffix: str) -> _Place | None:
     for start, place in starts.items():
         if data.startswith(start):
             return place
-    return {".md": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
+    return {".md": _MARKDOWN, ".html": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
 
 
 def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:
