@@ -118,7 +118,9 @@ def _as_quad(shape: NDArray[np.uint8], area: int) -> Float64s | None:
     cv2 = load_opencv()
     outlines, _ = cv2.findContours(shape, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     hull = cv2.convexHull(max(outlines, key=cv2.contourArea))
-    corners = cv2.approxPolyDP(hull, 0.08 * cv2.arcLength(hull, True), True).reshape(-1, 2)
+    length = cv2.arcLength(hull, True)
+    simpler = (cv2.approxPolyDP(hull, share * length, True).reshape(-1, 2) for share in (0.02, 0.04, 0.06, 0.08, 0.1))
+    corners = next((found for found in simpler if len(found) <= 4), hull[:0])
     if len(corners) != 4:
         corners = cv2.boxPoints(cv2.minAreaRect(hull))
     corners = corners.astype(np.float64)

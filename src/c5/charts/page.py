@@ -31,9 +31,10 @@ WIDTH = 480
 FOUND, REFUSED = (40, 200, 90), (235, 70, 40)
 
 STYLE = """
-main { display: grid; grid-template-columns: repeat(auto-fill, minmax(340px, 1fr)); gap: 20px; margin: 20px 0 170px; }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(340px, 1fr)); gap: 20px; margin: 20px 0 170px;
+  align-items: start; }
 article { background: #fff; border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
-article > div { padding: 9px 13px 12px; } article h2 { font-size: 15px; margin: 0; overflow-wrap: anywhere; }
+article > div:last-child { padding: 9px 13px 12px; } article h2 { font-size: 15px; margin: 0; overflow-wrap: anywhere; }
 article p { margin: 1px 0 8px; font-size: 13.5px; }
 .picture { position: relative; cursor: crosshair; background: #222; }
 .picture img { width: 100%; max-height: 420px; object-fit: fill; } .picture i { position: absolute; width: 9px;

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from c5.cli import catalog, data
+from c5.cli import catalog, data, sensor
 from c5.cli.augment import augment
 from c5.cli.balance import balance
 from c5.cli.calibrate import calibrate
@@ -38,6 +38,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "explain": explain,
         "train": train,
         "data": data.app,
+        "sensor": sensor.app,
         "convert": convert,
     },
     "Researchers": {
