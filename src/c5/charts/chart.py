@@ -26,8 +26,8 @@ MEASURED = np.arange(18, 23)
 
 MOST_OFF, MOST_OFF_ANY = 3.0, 12.0
 """Degrees by which patches may miss the chart's colors: root mean square, and each."""
-MOST_TONE = 0.025
-"""How far a tone curve may have moved the brightness of patches, in nats: in a print, one has."""
+MOST_TONE = 2.7
+"""How far a tone curve may have moved the brightness of patches, in standard errors: in a print, one has."""
 MOST_UNEVEN = 0.09
 """How far the brightness of patches may be from that of smooth shading with one shadow's edge, in nats."""
 MOST_GRAY = 1.0
@@ -146,7 +146,7 @@ def read_chart(measured: Measured) -> Reading | Refusal:
         return Refusal(f"its colors are {off:.1f}° off those of a chart", off)
     glare = GLARE * white[1] / colors[good, 1, None]
     shades = (_fit_shading(left.mean(axis=1) - np.log1p(one), good) for one in glare.T)
-    shade = min(shades, key=lambda one: one.tone + one.left)
+    shade = min(shades, key=lambda one: one.tone)
     if shade.tone > MOST_TONE or shade.left > MOST_UNEVEN:
         return Refusal("its brightness does not fit a chart: a print of one, or light in patches", off)
 
@@ -184,7 +184,7 @@ def _compare(seen: Float64s, colors: Float64s) -> tuple[Float64s, Float64s]:
 
 @dataclass(frozen=True, eq=False)
 class _Shading:
-    tone: float  # how far a wrong tone curve moves patches, nats
+    tone: float  # how far a wrong tone curve moves patches, in standard errors
     left: float  # what shading does not explain, nats
     span: float  # from the brightest to the darkest place, nats
     beyond: Float64s  # (24,) from 0 to 1 across the edge of a shadow
@@ -219,7 +219,9 @@ def _fit_shading(brightness: Float64s, good: Bools) -> _Shading:
                 if rest < min(left, most):
                     best, left, beyond, depth = found, rest, edge, float(found[-1])
     shading = everywhere @ best[1:3] + depth * beyond
-    return _Shading(float((curve @ best[3:5]).std()), left, float(np.ptp(shading)), beyond)
+    sure = np.linalg.inv((plain * weights[:, None]).T @ (plain * weights[:, None]))[3:5, 3:5]
+    unsure = np.sqrt(np.trace(curve @ sure @ curve.T) / len(curve))
+    return _Shading(float((curve @ best[3:5]).std() / unsure), left, float(np.ptp(shading)), beyond)
 
 
 def _find_turn(left: Float64s, good: Bools, light: Float64s, beyond: Float64s) -> float:

@@ -43,7 +43,7 @@ class Lattice(NamedTuple):
     """The first column and row where a patch was seen."""
     high: tuple[int, int]
     """The last ones."""
-    count: int
+    seen: int
     """Patches that were seen."""
 
     def pixels(self, places: Float64s) -> Float64s:
@@ -78,7 +78,7 @@ def find_lattices(rgb: Float32s) -> list[Lattice]:
         if min(small.shape) >= SMALLEST:
             quads = _find_quads(small, width, darker)
             found += _assemble((quads + 0.5) * scale - 0.5)
-    return sorted(found, key=lambda lattice: -lattice.count)
+    return sorted(found, key=lambda lattice: -lattice.seen)
 
 
 def _brightness(rgb: Float32s) -> NDArray[np.uint8]:
@@ -124,7 +124,8 @@ def _as_quad(shape: NDArray[np.uint8], area: int) -> Float64s | None:
     if len(corners) != 4:
         corners = cv2.boxPoints(cv2.minAreaRect(hull))
     corners = corners.astype(np.float64)
-    size = 0.5 * abs(np.cross(corners[2] - corners[0], corners[3] - corners[1]))
+    one, other = corners[2] - corners[0], corners[3] - corners[1]  # the diagonals
+    size = 0.5 * abs(one[0] * other[1] - one[1] * other[0])
     around = 2 * (np.linalg.norm(corners - np.roll(corners, 1, axis=0), axis=1).sum())
     if not 0.75 * size < area < 1.3 * size + around / 2:
         return None
@@ -132,7 +133,7 @@ def _as_quad(shape: NDArray[np.uint8], area: int) -> Float64s | None:
     across = corners[3] - corners[0]
     if down[0] * across[1] - down[1] * across[0] > 0:  # always the same way around
         corners = corners[::-1]
-    return corners
+    return np.asarray(corners)
 
 
 def _assemble(quads: Float64s) -> list[Lattice]:

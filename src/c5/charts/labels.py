@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,8 +21,9 @@ from c5.charts.finding import LOOKED_AT, Chart, agree, find_charts, read_corners
 from c5.charts.grid import load_opencv
 from c5.charts.page import draw_label
 from c5.color import Float64s, angular_error, as_illuminant
+from c5.colorimetry.temperature import dng_temperature
 from c5.datasets.sample import cover
-from c5.errors import C5Error, DataError
+from c5.errors import C5Error, DataError, ParameterError
 from c5.image import LinearImage
 from c5.io.files import write_file
 from c5.parallel import in_parallel
@@ -72,6 +74,8 @@ class Label:
     """A JPEG of the photograph with the outlines; empty if it cannot be read."""
     orientation: int = 1
     """How the picture is turned, as in Exif."""
+    kelvin: float | None = None
+    """The temperature of the light, if the file tells the camera's matrices."""
 
     @property
     def illuminant(self) -> Float64s | None:
@@ -94,9 +98,7 @@ def read_corrections(folder: Path) -> list[Correction]:
             continue
         name, kind, corners = [*cells, "", "", ""][:3]
         if not name or kind not in KINDS or len(cells) > 3:
-            raise DataError(
-                f"{path}, row {number}: a row is a path, one of {', '.join(KINDS)}, and corners; correct it"
-            )
+            raise DataError(f"{path}, row {number}: a row is a path, {' or '.join(KINDS)}, and corners; correct it")
         found.append(Correction(name, kind, None if kind == "none" else _read_corners(corners, path, number)))
     return found
 
@@ -168,7 +170,11 @@ def label_photograph(
         result = Refusal(UNKNOWN, result.off)
     light = result.illuminant if isinstance(result, Reading) else None
     picture = draw_label(photograph, light, [outline * scale for outline in outlines])
-    return Label(path, name, size, result, outlines, kind, corrected, picture, photograph.orientation)
+    kelvin = None
+    with suppress(ParameterError):  # the matrices fit no such light
+        if light is not None and photograph.matrices is not None:
+            kelvin = dng_temperature(light, photograph.matrices).kelvin
+    return Label(path, name, size, result, outlines, kind, corrected, picture, photograph.orientation, kelvin)
 
 
 def _shown(charts: list[Chart]) -> list[Chart]:

@@ -129,10 +129,9 @@ def _state(label: Label) -> str:
 def _draw(label: Label, state: str) -> str:
     path, result = label.path.as_posix(), label.result
     if isinstance(result, Reading):
-        color = ", ".join(f"{255 * value**0.45:.0f}" for value in result.illuminant / result.illuminant.max())
         light = " ".join(f"{value:.3f}" for value in result.illuminant)
-        swatch = f'<span class="swatch" style="background: rgb({color})"></span>'
-        words = f"{swatch}{light}<br>{escape(_describe(label, result))}"
+        light += "" if label.kelvin is None else f", {label.kelvin:.0f} K"
+        words = f"{light}<br>{escape(_describe(label, result))}"
     else:
         words = escape(result.reason)
     picture = f'<div class="picture"><img src="{embed(label.picture)}" alt=""></div>' if label.picture else ""

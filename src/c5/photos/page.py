@@ -16,8 +16,6 @@ table { border-collapse: collapse; margin: 10px 0 18px; font-variant-numeric: ta
 th, td { padding: 4px 14px 4px 0; text-align: right; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } th { font-weight: 500; }
 figure { margin: 14px 0; } figcaption { font-size: 13px; } img { max-width: 100%; height: auto; display: block; }
-.swatch { display: inline-block; width: 1em; height: 1em; border-radius: 50%; vertical-align: -0.15em;
-  border: 1px solid #0003; margin-right: 6px; }
 button { font: inherit; padding: 3px 11px; border: 1px solid var(--line); border-radius: 6px; background: #fff;
   color: var(--ink); cursor: pointer; } button.on { background: var(--ink); color: #fff; border-color: var(--ink); }
 """
