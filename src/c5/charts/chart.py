@@ -26,7 +26,7 @@ MEASURED = np.arange(18, 23)
 
 MOST_OFF, MOST_OFF_ANY = 3.0, 12.0
 """Degrees by which patches may miss the chart's colors: root mean square, and each."""
-MOST_TONE = 2.7
+MOST_TONE = 2.5
 """How far a tone curve may have moved the brightness of patches, in standard errors: in a print, one has."""
 MOST_UNEVEN = 0.09
 """How far the brightness of patches may be from that of smooth shading with one shadow's edge, in nats."""

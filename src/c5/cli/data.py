@@ -141,15 +141,16 @@ def label(
     check_free(folder / MANIFEST, overwrite)
     levels = Reading(black, white)
     labels = label_folder(folder, levels, camera, lambda paths: show_progress(list(paths), "labelling"), jobs)
+    labelled = sum(one.illuminant is not None for one in labels)
+    manifest = write_manifest(folder, labels, levels) if labelled else None
     page = write_labels(folder, labels)
     refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]
     for one in refused:
         complain(f"no label: {one.path}: {one.result.reason}" if one.picture else one.result.reason)
-    labelled = sum(one.illuminant is not None for one in labels)
     without = len(labels) - labelled - len(refused)
     console.print(f"{plural(labelled, 'photograph')} labelled, {len(refused)} refused, {without} without a chart")
-    if labelled:
-        console.print(f"Labels                {write_manifest(folder, labels, levels)}")
+    if manifest is not None:
+        console.print(f"Labels                {manifest}")
     console.print(f"To leaf through       {page}")
     if not labelled or not all(one.picture for one in labels):
         raise typer.Exit(1)

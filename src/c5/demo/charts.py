@@ -141,7 +141,7 @@ class Shot:
     photo: Photo
     case: str
     lights: list[Float64s]
-    """Unit RGB of a perfect white in the middle of each chart."""
+    """Unit RGB of a perfect white in the middle of each chart, or of the print of one."""
     pitch: float
     """The distance between patches in pixels; 0 without a chart."""
 
@@ -192,7 +192,7 @@ def render_shot(
         lay_chart(canvas, camera, pose, surfaces, beams)
         if case == "hidden":
             _hide(canvas, pose, rng)
-        if case not in ("printed", "shuffled"):
+        if case != "shuffled":
             lights.append(_light_in_middle(camera, beams))
         pitch = pose.pitch / canvas.pixel
         soft = rng.uniform(0.05, 0.16) * pose.pitch if case == "blurred" else 0
