@@ -37,7 +37,7 @@ article { background: #fff; border: 1px solid var(--line); border-radius: 10px; 
 article > div:last-child { padding: 9px 13px 12px; } article h2 { font-size: 15px; margin: 0; overflow-wrap: anywhere; }
 article p { margin: 1px 0 8px; font-size: 13.5px; }
 .picture { position: relative; cursor: crosshair; background: #222; }
-.picture img { width: 100%; max-height: 420px; object-fit: fill; } .picture i { position: absolute; width: 9px;
+.picture img { width: 100%; } .picture i { position: absolute; width: 9px;
   height: 9px; margin: -5px; border-radius: 50%; background: #ffd400; border: 1px solid #000; }
 .refused h2::before { content: "refused "; color: #c33d1e; }
 .none h2::before { content: "no chart "; color: var(--faint); }

@@ -107,7 +107,7 @@ class Sensor:
             return {name: np.flatnonzero(place == index) for index, name in enumerate(("warm", "between", "cold"))}
         found = {}
         for low, high in itertools.pairwise(BANDS):
-            name = f"from {low:.0f} to {high:.0f} K" if low else f"below {high:.0f} K"
+            name = f"{low:.0f} to {high:.0f} K" if low else f"below {high:.0f} K"
             name = f"above {low:.0f} K" if high == np.inf else name
             found[name] = np.flatnonzero((kelvins >= low) & (kelvins < high))
         return found
@@ -230,12 +230,12 @@ def advise(sensor: Sensor) -> list[str]:
     bands = sensor.bands()
     thin = [name for name, own in bands.items() if own.size < ENOUGH]
     if thin and kelvins is not None:
-        words.append(f"Fewer than {ENOUGH} shots {' and '.join(thin)}: errors there are not known yet.")
+        words.append(f"Fewer than {ENOUGH} shots in some lights ({', '.join(thin)}): errors there are not known yet.")
     errors = sensor.errors(PROFILED)
     worst = max((own for own in bands.values() if own.size >= ENOUGH), key=lambda own: errors[own].mean(), default=None)
     if worst is not None and errors[worst].mean() > 1.4 * errors.mean():
         name = next(name for name, own in bands.items() if own is worst)
-        words.append(f"Errors are largest {name}, {errors[worst].mean():.1f}° on average: add scenes there.")
+        words.append(f"Errors are largest at {name}, {errors[worst].mean():.1f}° on average: add scenes there.")
     if len(sensor.shots) < TARGET:
         more = TARGET - len(sensor.shots)
         words.append(f"{plural(more, 'more shot')} would make {TARGET}, from which on a profile hardly changes.")

@@ -29,7 +29,7 @@ STYLE = """
 .cards b { display: block; font-size: 25px; font-weight: 600; } .cards span { color: var(--faint); font-size: 13.5px; }
 .shots { display: grid; grid-template-columns: repeat(3, 1fr); gap: 4px 6px; } .shots p { grid-column: 1 / -1;
   margin: 12px 0 2px; font-size: 14px; } .shots img { width: 100%; border-radius: 4px; }
-ol { max-width: 80ch; padding-left: 22px; } li { margin: 5px 0; } .best td { font-weight: 600; }
+ol { max-width: 80ch; padding-left: 22px; } li { margin: 5px 0; }
 figure img { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 8px; }
 """
 
@@ -47,7 +47,7 @@ def make_report(sensor: Sensor) -> bytes:
     shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)
     advice = "".join(f"<li>{escape(line)}</li>" for line in advise(sensor))
     body = f"""<h1>{escape(sensor.camera)}</h1>
-<p class="faint">How well the light is found on this sensor, by {escape(sensor.model)} and by every method that needs no
+<p class="faint">How well the light is found on this sensor, by the model {escape(sensor.model)} and by every method that needs no
 training. Errors are angles between lights in camera RGB. A profile is made of other shots than the one tested.</p>
 <div class="cards">{shown}</div>
 <h2>What to photograph next</h2><ol>{advice}</ol>{_influence(sensor)}
@@ -67,7 +67,7 @@ def _by_light(sensor: Sensor) -> str:
     for method in sensor.methods:
         errors = sensor.errors(method)
         rows.append([method, *(f"{errors[own].mean():.2f}" for own in bands.values()), f"{errors.mean():.2f}"])
-    return make_table(headings, rows)
+    return make_table(headings, rows, PROFILED)
 
 
 def _effects(sensor: Sensor) -> str:
@@ -142,7 +142,7 @@ def _all_methods(sensor: Sensor) -> str:
     for method in sensor.methods:
         found = summarize(sensor.errors(method))
         rows.append([method, *(f"{value:.2f}" for value in (found.mean, found.median, found.worst_25, found.maximum))])
-    return make_table(["degrees", "mean", "median", "worst quarter", "largest"], rows)
+    return make_table(["degrees", "mean", "median", "worst quarter", "largest"], rows, PROFILED)
 
 
 # Drawings

@@ -14,7 +14,8 @@ h1 { font-size: 27px; line-height: 1.25; margin: 0 0 4px; } h2 { font-size: 19px
 p { max-width: 78ch; margin: 6px 0 14px; } .faint, figcaption, th { color: var(--faint); }
 table { border-collapse: collapse; margin: 10px 0 18px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 14px 4px 0; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; } th { font-weight: 500; }
+th:first-child, td:first-child { text-align: left; } th { font-weight: 500; } td, th { padding-left: 10px; }
+td:first-child, th:first-child { padding-left: 0; } tr.strong { font-weight: 600; }
 figure { margin: 14px 0; } figcaption { font-size: 13px; } img { max-width: 100%; height: auto; display: block; }
 button { font: inherit; padding: 3px 11px; border: 1px solid var(--line); border-radius: 6px; background: #fff;
   color: var(--ink); cursor: pointer; } button.on { background: var(--ink); color: #fff; border-color: var(--ink); }
@@ -35,10 +36,13 @@ def make_page(title: str, body: str, *, style: str = "", script: str = "") -> by
     return "\n".join(parts).encode()
 
 
-def make_table(headings: list[str], rows: list[list[str]]) -> str:
-    """A table; cells are text."""
+def make_table(headings: list[str], rows: list[list[str]], strong: str | None = None) -> str:
+    """A table; cells are text. The row that begins with `strong` is set off."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    lines = []
+    for row in rows:
+        start = "<tr class=strong>" if row[0] == strong else "<tr>"
+        lines.append(start + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
