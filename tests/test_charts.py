@@ -21,7 +21,7 @@ from c5.datasets import read_samples
 from c5.demo import LIGHTS, VirtualCamera
 from c5.demo.charts import CASES, Shot, chart_surfaces, render_shot
 from c5.demo.dng import Layout, write_dng
-from c5.errors import DataError
+from c5.errors import DataError, WriteError
 from c5.image import LinearImage
 from c5.photos import photo
 
@@ -239,3 +239,20 @@ def test_the_command_writes_labels_and_a_page(folder: Path) -> None:
         assert [row["path"] for row in csv.DictReader(file)] == ["a.dng", "turned.dng"]
     assert (folder / "labels.html").is_file()
     assert not read_corrections(folder)
+
+
+def test_what_somebody_has_changed_is_kept(folder: Path) -> None:
+    assert CliRunner().invoke(app, ["data", "label", str(folder)]).exit_code == 0
+    manifest, page = folder / MANIFEST, folder / "labels.html"
+    page.write_text(page.read_text().replace("a.dng", "b.dng"))
+    before = manifest.read_bytes()
+    done = CliRunner().invoke(app, ["data", "label", str(folder), "--overwrite"])
+    assert isinstance(done.exception, WriteError)
+    assert manifest.read_bytes() == before
+
+
+@pytest.mark.parametrize("polygon", ["1 2 3 4", "1 2 3 4 5", "a b c d e f", "nan 1 2 3 4 5"])
+def test_a_polygon_that_is_none_is_named(folder: Path, polygon: str) -> None:
+    (folder / MANIFEST).write_text(f"path,camera,r,g,b,masked\na.dng,Prototype,1,1,1,{polygon}\n")
+    with pytest.raises(DataError, match=r"masked of .*a\.dng is not x and y"):
+        read_samples(folder)

@@ -76,7 +76,7 @@ for (const button of document.querySelectorAll('nav button')) button.addEventLis
 """
 
 
-def write_labels(folder: Path, labels: Sequence[Label]) -> Path:
+def write_labels(folder: Path, labels: Sequence[Label], *, dry_run: bool = False) -> Path:
     """Write labels.html into a folder."""
     states = [_state(label) for label in labels]
     order = sorted(range(len(labels)), key=lambda index: ("refused", "labelled", "none").index(states[index]))
@@ -95,7 +95,7 @@ Click the four corners of the 24 patches, or of a gray card, to correct a photog
 <label><input type="radio" name="kind" value="card"> gray card</label>
 <span class="faint">Copy these lines into corrections.csv beside the photographs, and label again.</span>
 <textarea spellcheck="false">path,kind,corners\n</textarea></footer>"""
-    return write_file(folder / PAGE, make_page(title, body, style=STYLE, script=SCRIPT))
+    return write_file(folder / PAGE, make_page(title, body, style=STYLE, script=SCRIPT), dry_run=dry_run)
 
 
 def draw_label(photograph: Photograph, light: Float64s | None, outlines: list[Float64s]) -> bytes:

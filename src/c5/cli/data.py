@@ -142,6 +142,7 @@ def label(
     levels = Reading(black, white)
     labels = label_folder(folder, levels, camera, lambda paths: show_progress(list(paths), "labelling"), jobs)
     labelled = sum(one.illuminant is not None for one in labels)
+    write_labels(folder, labels, dry_run=True)  # so that it is both or none
     manifest = write_manifest(folder, labels, levels) if labelled else None
     page = write_labels(folder, labels)
     refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]

@@ -48,7 +48,8 @@ def make_report(sensor: Sensor) -> bytes:
     advice = "".join(f"<li>{escape(line)}</li>" for line in advise(sensor))
     body = f"""<h1>{escape(sensor.camera)}</h1>
 <p class="faint">How well the light is found on this sensor, by the model {escape(sensor.model)} and by every
-method that needs no training. Errors are angles between lights in camera RGB. A profile is made of other shots than the one tested.</p>
+method that needs no training. Errors are angles between lights in camera RGB. A profile is made of other shots than
+the one tested.</p>
 <div class="cards">{shown}</div>
 <h2>What to photograph next</h2><ol>{advice}</ol>{_influence(sensor)}
 <h2>Errors by light</h2>{_by_light(sensor)}{_figure(_draw_lights(sensor), "Means of each kind of light, in degrees.")}
