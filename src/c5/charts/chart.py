@@ -143,12 +143,14 @@ def read_chart(measured: Measured) -> Reading | Refusal:
         good[np.flatnonzero(good)[missed.argmax()]] = False  # something may lie on it
     grays = MEASURED[good[MEASURED]]
     if off > MOST_OFF or missed.max() > MOST_OFF_ANY or grays.size < FEWEST_GRAYS:
-        return Refusal(f"its colors are {off:.1f}° off those of a chart", off)
+        return Refusal(f"its colors are {off:.1f}° off those of a chart: it may be none, or be in two lights", off)
     glare = GLARE * white[1] / colors[good, 1, None]
     shades = (_fit_shading(left.mean(axis=1) - np.log1p(one), good) for one in glare.T)
     shade = min(shades, key=lambda one: one.tone)
     if shade.tone > MOST_TONE or shade.left > MOST_UNEVEN:
-        return Refusal("its brightness does not fit a chart: a print of one, or light in patches", off)
+        return Refusal(
+            "its brightness is not that of a chart: it may be a print, partly hidden, or lit in patches", off
+        )
 
     # What a perfect white would be in the light on each gray patch.
     whites = measured.rgb[grays] * (white @ matrix) / expected[grays]
