@@ -148,9 +148,7 @@ def read_chart(measured: Measured) -> Reading | Refusal:
     shades = (_fit_shading(left.mean(axis=1) - np.log1p(one), good) for one in glare.T)
     shade = min(shades, key=lambda one: one.tone)
     if shade.tone > MOST_TONE or shade.left > MOST_UNEVEN:
-        return Refusal(
-            "its brightness is not that of a chart: it may be a print, partly hidden, or lit in patches", off
-        )
+        return Refusal("its brightness is not that of a chart: it may be a print, half hidden, or lit in patches", off)
 
     # What a perfect white would be in the light on each gray patch.
     whites = measured.rgb[grays] * (white @ matrix) / expected[grays]
