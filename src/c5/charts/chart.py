@@ -19,10 +19,8 @@ from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spect
 
 COLUMNS, ROWS = 6, 4
 PATCHES = COLUMNS * ROWS
-GRAYS = slice(18, 24)
-"""The last row, from white to black."""
 MEASURED = np.arange(18, 23)
-"""The grays whose color tells the light: black is mostly glare."""
+"""The grays of the last row whose color tells the light: black is mostly glare."""
 
 MOST_OFF, MOST_OFF_ANY = 3.0, 12.0
 """Degrees by which patches may miss the chart's colors: root mean square, and each."""
@@ -131,19 +129,13 @@ def read_chart(measured: Measured) -> Reading | Refusal:
         return Refusal("too many of its patches are clipped, black or outside the picture; expose it less", np.inf)
     rough = np.exp(np.log(measured.rgb[grays]).mean(axis=0))
     seen = measured.rgb / rough  # angles mean the same for every sensor and light
-    for _ in range(MOST_HIDDEN + 1):
-        matrix, left = _compare(seen[good], colors[good])
-        expected = colors @ matrix
-        if (expected[good] <= 0).any():
-            return Refusal("its colors are not those of a chart", np.inf)
-        missed = angular_error(seen[good], expected[good])
-        off = float(np.sqrt((missed**2).sum() / (good.sum() - UNKNOWNS / 2)))
-        if (off <= MOST_OFF and missed.max() <= MOST_OFF_ANY) or good.sum() <= FEWEST_LEFT:
-            break
-        good[np.flatnonzero(good)[missed.argmax()]] = False  # something may lie on it
+    fit = _fit_colors(seen, good)
+    if fit.off > MOST_OFF or fit.worst > MOST_OFF_ANY:
+        return Refusal(f"its colors are {fit.off:.1f}° off those of a chart: it may be none, or in two lights", fit.off)
+    good, matrix, left, off = fit.good, fit.matrix, fit.left, fit.off
     grays = MEASURED[good[MEASURED]]
-    if off > MOST_OFF or missed.max() > MOST_OFF_ANY or grays.size < FEWEST_GRAYS:
-        return Refusal(f"its colors are {off:.1f}° off those of a chart: it may be none, or be in two lights", off)
+    if grays.size < FEWEST_GRAYS:
+        return Refusal("its grays are hidden, or not gray", off)
     glare = GLARE * white[1] / colors[good, 1, None]
     shades = (_fit_shading(left.mean(axis=1) - np.log1p(one), good) for one in glare.T)
     shade = min(shades, key=lambda one: one.tone)
@@ -151,7 +143,7 @@ def read_chart(measured: Measured) -> Reading | Refusal:
         return Refusal("its brightness is not that of a chart: it may be a print, half hidden, or lit in patches", off)
 
     # What a perfect white would be in the light on each gray patch.
-    whites = measured.rgb[grays] * (white @ matrix) / expected[grays]
+    whites = measured.rgb[grays] * (white @ matrix) / (colors[grays] @ matrix)
     whites /= np.linalg.norm(whites, axis=1, keepdims=True)
     noise = measured.error[grays] / measured.rgb[grays]
     weights = 1 / (noise.max(axis=1) ** 2 + 0.002**2)
@@ -163,6 +155,28 @@ def read_chart(measured: Measured) -> Reading | Refusal:
     if float(angular_error(whites, light).max()) > MOST_GRAY + 3 * error or turn > MOST_TURN:
         return Refusal(f"two lights fall on it, {turn:.1f}° apart; put it into one", off)
     return Reading(light, off, float(np.exp(shade.span)), turn, error, int(grays.size))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    matrix: Float64s  # (3, 3), from XYZ to what is seen
+    good: Bools  # (24,) the patches that it is fitted to
+    left: Float64s  # (good, 3) what is seen over what is expected, nats
+    off: float  # degrees, root mean square
+    worst: float
+
+
+def _fit_colors(seen: Float64s, good: Bools) -> _Fit:
+    """The matrix that fits the good patches best, but for a few that something may lie on."""
+    colors, _ = reference()
+    good, fewest = good.copy(), max(FEWEST_LEFT, int(good.sum()) - MOST_HIDDEN)
+    while True:
+        matrix, left = _compare(seen[good], colors[good])
+        missed = angular_error(seen[good], np.maximum(colors[good] @ matrix, 1e-9))
+        off, worst = float(np.sqrt((missed**2).sum() / (missed.size - UNKNOWNS / 2))), float(missed.max())
+        if (off <= MOST_OFF and worst <= MOST_OFF_ANY) or missed.size <= fewest:
+            return _Fit(matrix, good, left, off, worst)
+        good[np.flatnonzero(good)[missed.argmax()]] = False
 
 
 def _fit_matrix(seen: Float64s, colors: Float64s) -> Float64s:
@@ -219,7 +233,7 @@ def _fit_shading(brightness: Float64s, good: Bools) -> _Shading:
                 if rest < min(left, most):
                     best, left, beyond, depth = found, rest, edge, float(found[-1])
     shading = everywhere @ best[1:3] + depth * beyond
-    sure = np.linalg.inv((plain * weights[:, None]).T @ (plain * weights[:, None]))[3:5, 3:5]
+    sure = np.linalg.pinv((plain * weights[:, None]).T @ (plain * weights[:, None]))[3:5, 3:5]
     unsure = np.sqrt(np.trace(curve @ sure @ curve.T) / len(curve))
     return _Shading(float((curve @ best[3:5]).std() / unsure), left, float(np.ptp(shading)), beyond)
 
