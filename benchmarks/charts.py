@@ -91,12 +91,14 @@ def check_folder(folder: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--first", type=int, default=0, help="where to begin: a long run can be made in parts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path)
     asked = parser.parse_args()
     if asked.folder is not None:
         sys.exit(check_folder(asked.folder) > 0)
-    outcomes = [outcome for _, outcome in in_processes(partial(label_case, seed=asked.seed), range(asked.count))]
+    chosen = range(asked.first, asked.first + asked.count)
+    outcomes = [outcome for _, outcome in in_processes(partial(label_case, seed=asked.seed), chosen)]
     print_table(outcomes)
     for outcome in outcomes:
         if outcome.wrong:
