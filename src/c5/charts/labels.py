@@ -78,6 +78,11 @@ class Label:
     """The temperature of the light, if the file tells the camera's matrices."""
 
     @property
+    def reason(self) -> str:
+        """Why there is no label; empty if there is one."""
+        return "" if isinstance(self.result, Reading) else self.result.reason
+
+    @property
     def illuminant(self) -> Float64s | None:
         return self.result.illuminant if isinstance(self.result, Reading) else None
 
@@ -156,6 +161,7 @@ def label_photograph(
     scale = np.array(image.rgb.shape[1::-1]) / size[::-1]
     name = camera or image.camera
     kind, outlines = "chart", []
+    result: Reading | Refusal
     if correction is not None and correction.corners is None:
         kind, result = "none", Refusal(f"by {CORRECTIONS}", np.inf)
     elif correction is not None and correction.kind == "card":

@@ -133,7 +133,7 @@ def _draw(label: Label, state: str) -> str:
         light += "" if label.kelvin is None else f", {label.kelvin:.0f} K"
         words = f"{light}<br>{escape(_describe(label, result))}"
     else:
-        words = escape(result.reason)
+        words = escape(label.reason)
     picture = f'<div class="picture"><img src="{embed(label.picture)}" alt=""></div>' if label.picture else ""
     place = escape(json.dumps(_place(label)), quote=True)
     button = "<button>no chart</button>"

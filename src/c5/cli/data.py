@@ -147,7 +147,7 @@ def label(
     page = write_labels(folder, labels)
     refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]
     for one in refused:
-        complain(f"no label: {one.path}: {one.result.reason}" if one.picture else one.result.reason)
+        complain(f"no label: {one.path}: {one.reason}" if one.picture else one.reason)
     without = len(labels) - labelled - len(refused)
     console.print(f"{plural(labelled, 'photograph')} labelled, {len(refused)} refused, {without} without a chart")
     if manifest is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c5.color import Float64s
 from c5.colorimetry.spectra import WAVELENGTHS, daylight, read_spectra, xyz
@@ -85,7 +86,8 @@ def lay_chart(canvas: Canvas, camera: VirtualCamera, pose: Pose, surfaces: Float
     low, high = pose.outline.min(axis=0), pose.outline.max(axis=0)
     area = canvas.crop(low[0] - 0.02, low[1] - 0.02, high[0] + 0.02, high[1] + 0.02)
     x, y = np.broadcast_arrays(area.x, area.y)
-    place = project(np.linalg.inv(pose.homography), np.stack([x, y], axis=-1).astype(np.float64))
+    here = np.asarray(np.stack([x, y], axis=-1), dtype=np.float64)
+    place = project(np.linalg.inv(pose.homography), here)
     u, v = place[..., 0].astype(np.float32), place[..., 1].astype(np.float32)
     frame = np.maximum(np.abs(u - COLUMNS / 2) - COLUMNS / 2, np.abs(v - ROWS / 2) - ROWS / 2) - FRAME
     gap = np.maximum(np.abs(u - np.floor(u) - 0.5), np.abs(v - np.floor(v) - 0.5)) - PATCH
@@ -237,7 +239,7 @@ def _another(light: Light, rng: np.random.Generator) -> Light:
     return LIGHTS[pick(rng, [family for family in LIGHTS if family != light.family])](rng)
 
 
-def _shuffled(rng: np.random.Generator) -> Float64s:
+def _shuffled(rng: np.random.Generator) -> NDArray[np.int_]:
     """The patches in another order: all of them, without the grays, mirrored, or a few exchanged."""
     order = np.arange(24)
     kind = int(rng.integers(4))
