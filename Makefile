@@ -31,6 +31,7 @@ benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/raw.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/balance.py
+	$(BIN)/python benchmarks/label.py
 	$(BIN)/python benchmarks/training.py
 
 torture: .venv/development

@@ -23,7 +23,7 @@ LAYERS = [
     {"model"},
     {"estimators"},
     {"photos"},
-    {"augmentation"},
+    {"augmentation", "charts"},
     {"evaluation"},
     {"training"},
     {"cli"},

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from c5.cli import catalog, data, plugin
+from c5.cli import catalog, data, plugin, sensor
 from c5.cli.augment import augment
 from c5.cli.balance import balance
 from c5.cli.calibrate import calibrate
@@ -45,6 +45,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "explain": explain,
         "train": train,
         "data": data.app,
+        "sensor": sensor.app,
         "convert": convert,
     },
     "Researchers": {

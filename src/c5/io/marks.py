@@ -1,6 +1,6 @@
 """How c5 knows a file that it wrote itself, so that it never replaces any other.
 
-Pictures, DNG copies, Markdown, LaTeX and Lua carry a signature: `c5-awb` and a digest of everything else in the file.
+Pictures, DNG copies, Markdown, HTML, LaTeX and Lua carry a signature: `c5-awb` and a digest of everything else in the file.
 It holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
 format or the keys of JSON, the columns of a table. A cell that somebody changes in a table goes unnoticed: a signature
 there would be in the way of every program that reads it.
@@ -95,7 +95,7 @@ def _place(data: bytes, suffix: str) -> _Place | None:
     for start, place in starts.items():
         if data.startswith(start):
             return place
-    return {".md": _MARKDOWN, ".tex": _LATEX, ".lua": _LUA}.get(suffix.lower())
+    return {".md": _MARKDOWN, ".html": _MARKDOWN, ".tex": _LATEX, ".lua": _LUA}.get(suffix.lower())
 
 
 def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:
