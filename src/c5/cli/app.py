@@ -22,6 +22,7 @@ from c5.cli.demo import demo
 from c5.cli.estimate import estimate
 from c5.cli.evaluate import evaluate
 from c5.cli.explain import explain
+from c5.cli.export import export
 from c5.cli.learn import learn
 from c5.cli.methods import methods
 from c5.cli.report import report
@@ -43,6 +44,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "estimate": estimate,
         "calibrate": calibrate,
         "explain": explain,
+        "export": export,
         "train": train,
         "data": data.app,
         "sensor": sensor.app,

@@ -35,14 +35,16 @@ def estimate(
     assume_srgb: options.AssumeSrgb = False,
     black: options.Black = 0,
     white: options.White = None,
+    matrices: options.MatricesFile = None,
     as_json: options.AsJson = False,
     threads: options.Threads = 1,
 ) -> None:
     """Print the light of images and the gains that make it white.
 
     With --roll or --profile the model knows the camera; without, it works from each image alone. Temperature and tint
-    are those of Adobe's programs, from the matrices of the camera. 90 % of the lights are within the bounds.
+    are those of Adobe's programs, from matrices in the file or in a table. 90 % of the lights are within the bounds.
     """
+    from c5.colorimetry.matrices import pick_matrices, read_matrices
     from c5.estimators import is_model
     from c5.model import load_model
     from c5.photos.photo import Reading
@@ -56,11 +58,13 @@ def estimate(
         estimator = partial(loaded.estimate, profile=options.find_roll(roll, profile, loaded, reading).profile)
     else:
         estimator = _use_method(method, roll, profile, reading)
+    table = {} if matrices is None else read_matrices(matrices)
     failures, rows = [], []
     for path in show_progress(files, "estimating"):
         try:
             photograph = reading.read(path)
-            found = _describe(path, estimator(photograph.image), photograph.matrices)
+            known = pick_matrices(table, photograph.image.camera) or photograph.matrices
+            found = _describe(path, estimator(photograph.image), known)
         except C5Error as error:
             failures.append(error)
             continue
