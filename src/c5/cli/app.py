@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from c5.cli import catalog, data
+from c5.cli.archive import archive
 from c5.cli.augment import augment
 from c5.cli.balance import balance
 from c5.cli.calibrate import calibrate
@@ -39,6 +40,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "train": train,
         "data": data.app,
         "convert": convert,
+        "archive": archive,
     },
     "Researchers": {
         "evaluate": evaluate,
