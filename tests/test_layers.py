@@ -14,7 +14,7 @@ PACKAGE = Path(c5.__file__).parent
 LAYERS = [
     {"errors"},
     {"choices", "color", "parallel", "plugins", "regular", "words"},
-    {"colorimetry"},
+    {"cluster", "colorimetry"},
     {"image"},
     {"fingerprints", "classical", "metrics"},
     {"histograms"},
@@ -23,10 +23,11 @@ LAYERS = [
     {"model"},
     {"estimators"},
     {"photos"},
-    {"augmentation"},
+    {"archive", "augmentation"},
     {"evaluation"},
     {"training"},
     {"cli"},
+    {"__main__"},
 ]
 """A module may import what stands above it, and what is in its own subpackage."""
 
