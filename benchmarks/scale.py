@@ -2,11 +2,13 @@
 
 python benchmarks/scale.py files --count 20000         one process, two, and a Ray cluster of two nodes of one core
 python benchmarks/scale.py rows --draw 10000000 --estimate 1000000
+python benchmarks/scale.py sets --count 200000          what training reads of a prepared set that is mapped
 """
 
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
 import resource
 import shutil
@@ -17,14 +19,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from timing import show
 
 from c5.archive import run as running
 from c5.archive.places import Folder
 from c5.archive.shards import MOST, Spool, encode_table
 from c5.archive.stages import COUNTED, Job
+from c5.datasets import growing
+from c5.datasets.palettes import join, make_palettes
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, encode_dng
 from c5.histograms import histogram
@@ -183,9 +189,42 @@ def make_up(folder: Path, rows: int) -> tuple[list[str], list[int]]:
     return files, sizes
 
 
+def measure_sets(count: int) -> None:
+    """Palettes in random order from a file that is mapped and that memory does not hold yet."""
+    import torch
+
+    from c5.training.virtual import PaletteColors
+
+    rng = np.random.default_rng(0)
+    camera = VirtualCamera.random(rng)
+    some = [make_palettes(photo.image, (1,), rng) for photo in render_roll(camera, SCENES, rng, SIZE)]
+    growing.MOST_BYTES = 0
+    palettes = join(some[number % SCENES] for number in range(count))
+    size = palettes.cells.nbytes + palettes.codes.nbytes
+    for array in (palettes.cells, palettes.codes):
+        drop_from_memory(array)
+    colors = PaletteColors(palettes, torch.device("cpu"))
+    torch.set_num_threads(2)
+    order, views = torch.from_numpy(rng.permutation(count)), torch.zeros(256, dtype=torch.int64)
+    began = time.perf_counter()
+    for batch in order.split(256):
+        colors.look_up(batch, views[: len(batch)])
+    seconds = time.perf_counter() - began
+    rows = [[f"{count}", f"{size / 1e9:.1f}", f"{count / seconds:.0f}"]]
+    show("A prepared set in a file that is mapped", ["samples", "GB", "samples a second"], rows)
+
+
+def drop_from_memory(array: NDArray[Any]) -> None:
+    mapped: Any = array
+    while not isinstance(mapped, mmap.mmap):
+        mapped = mapped.base
+    mapped.flush()
+    mapped.madvise(mmap.MADV_DONTNEED)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["files", "rows"])
+    parser.add_argument("what", choices=["files", "rows", "sets"])
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--draw", type=int, default=1_000_000)
     parser.add_argument("--estimate", type=int, default=1_000_000)
@@ -195,6 +234,8 @@ def main() -> None:
     try:
         if options.what == "files":
             measure_files(folder, options.count)
+        elif options.what == "sets":
+            measure_sets(options.count)
         else:
             measure_rows(folder, options.draw, options.estimate)
     finally:

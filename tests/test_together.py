@@ -15,10 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from test_training import config, render_samples
 
 import c5
+from c5.datasets import growing
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import write_dng
+from c5.training.data import load_training_data
+from c5.training.loop import Trainer
 from c5.training.tensors import read_checkpoint
 
 SETTINGS = {
@@ -90,3 +95,19 @@ def test_two_processes_take_the_steps_of_one(data: Path, tmp_path: Path, recipe:
         finish(start(2, "--resume", tmp_path / "half"))
         np.testing.assert_allclose(losses(tmp_path / "half"), one, rtol=1e-5)
         assert c5.load_model(tmp_path / "half/model.c5").name == "half"
+
+
+def test_a_set_that_is_larger_than_memory_trains_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    samples, _ = render_samples(2, 4, config(), seed=1)
+    kept = load_training_data(samples, config())
+    monkeypatch.setattr(growing, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(growing, "cache_folder", lambda: tmp_path)
+    mapped = load_training_data(samples, config())
+    assert kept.views is not None
+    assert mapped.views is not None
+    assert isinstance(mapped.views, np.memmap)
+    assert not isinstance(kept.views, np.memmap)
+    np.testing.assert_array_equal(mapped.views, kept.views)
+    one, two = (list(Trainer(config(), data, torch.device("cpu")).run()) for data in (kept, mapped))
+    assert one == two
+    assert not list((tmp_path / "unpacked").iterdir())

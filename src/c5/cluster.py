@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -22,6 +23,8 @@ from c5.parallel import Spread
 RETRIES = 20
 """So often a task is run again when its worker or its node is lost."""
 
+CONNECT_SECONDS = 10
+
 AHEAD = 2
 """So many tasks wait or run for each core of the cluster."""
 
@@ -33,9 +36,12 @@ def cluster(address: str) -> Iterator[Spread]:
         import ray
     except ImportError:
         raise ParameterError("a cluster needs Ray: run pip install 'c5-awb[ray]' here and on its nodes") from None
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        if host and port.isdecimal():  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise WorkerError(f"{address}: no Ray cluster can be used there ({reason}); see that it runs") from None
     try:
