@@ -94,7 +94,7 @@ def test_an_evaluation_on_a_cluster_gives_the_same_results(cluster: Cluster, pho
             rows.append(f"{letter}{path.name},{letter},0.5,0.7,0.5")
     (data / "manifest.csv").write_text("\n".join(rows) + "\n")
     common = ("evaluate", data, "--protocol", "cross-sensor", "--method", "gray-world", "--method", "shades-of-gray")
-    trained = ("--method", "c5:plain,widths=[4, 8]", "--epochs", "1", "--seeds", "2", "--repeats", "2", "--m", "3")
+    trained = ("--method", "c5:bins-16", "--epochs", "1", "--seeds", "2", "--repeats", "2", "--m", "3")
     results = []
     for name, more in (("here", ()), ("cluster", ("--ray", cluster.address))):
         done = run_command(*common, *trained, "-o", tmp_path / name, *more, CUDA_VISIBLE_DEVICES="")
@@ -125,7 +125,7 @@ def bucket(storage: dict[str, str], photographs: Path, monkeypatch: pytest.Monke
     files = fsspec.filesystem("s3", skip_instance_cache=True)
     name = f"museum{time.monotonic_ns()}"
     files.mkdir(name)
-    for path in photographs.rglob("*.*"):
+    for path in photographs.rglob("[!.]*.*"):
         files.pipe_file(f"{name}/raw/{path.relative_to(photographs).as_posix()}", path.read_bytes())
     return name
 
