@@ -266,6 +266,7 @@ def test_an_empty_source(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with pytest.raises(ReadError, match="no photographs below it"):
         archive(str(tmp_path / "in"), str(tmp_path / "out"), here)
+    assert not (tmp_path / "out").exists()
 
 
 def test_files_that_change_under_way_are_rows_and_are_read_next_time(

@@ -65,7 +65,7 @@ class Place(Protocol):
         """A file of which parts are read."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file whole or not at all. What is there already stays."""
+        """Write a file whole or not at all."""
 
     def move(self, name: str, to: str) -> None: ...
 

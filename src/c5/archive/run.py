@@ -74,8 +74,9 @@ def archive(
         if not spool.files:
             raise ReadError(f"{source}: no photographs below it; give a folder or an address of raw files")
         wanted = digest(model.identity, spool.names)
-        if record.get("complete") == wanted:
+        if record["complete"] == wanted:
             return Archived(*record["counts"], record["parts"])
+        place.write(RECORD, json.dumps(record | {"complete": None}, indent=1).encode())
         place.write(job.model, encode_model(model.file))
         return _Run(job, place, spread, report, record).work(spool, model, wanted)
 
@@ -88,23 +89,21 @@ def _tell(entries: Iterator[Item], report: Report) -> Iterator[Item]:
 
 
 def _claim(place: Place, source: str) -> dict[str, Any]:
-    """What the result says of itself, written now if it is new. Nothing of anybody else's is touched."""
+    """What the result says of itself. What is anybody else's is an error."""
     names = place.names("")
     if RECORD not in names:
         if names:
             raise WriteError(f"{place.address}: holds something else already; choose another place for the result")
-        record = {"format": FORMAT, "source": source, "complete": None, "parts": []}
-        place.write(RECORD, json.dumps(record).encode())
-        return record
+        return {"format": FORMAT, "source": source, "complete": None, "parts": []}
     try:
         record = json.loads(place.read(RECORD))
-        known = record["format"] == FORMAT and isinstance(record["parts"], list)
+        of, known = record["source"], record["format"] == FORMAT and {"complete", "parts"} <= record.keys()
     except (KeyError, TypeError, ValueError):
         known = False
     if not known:
         raise WriteError(f"{place.join(RECORD)}: damaged or not c5's; choose another place for the result")
-    if record["source"] != source:
-        raise WriteError(f"{place.address}: holds the archive of {record['source']}; choose another place")
+    if of != source:
+        raise WriteError(f"{place.address}: holds the archive of {of}; choose another place for the result")
     return dict(record)
 
 
