@@ -188,4 +188,4 @@ def forbid() -> None:
     import urllib.request
 
     address = f"{os.environ['AWS_ENDPOINT_URL']}/moto-api/reset-auth"
-    urllib.request.urlopen(urllib.request.Request(address, data=b"0", method="POST")).read()
+    urllib.request.urlopen(urllib.request.Request(address, b"0", {"Content-Type": "text/plain"}, method="POST")).read()
