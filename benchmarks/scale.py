@@ -207,7 +207,7 @@ def measure_sets(count: int) -> None:
     torch.set_num_threads(2)
     order, views = torch.from_numpy(rng.permutation(count)), torch.zeros(256, dtype=torch.int64)
     began = time.perf_counter()
-    for batch in order.split(256):
+    for batch in torch.split(order, 256):
         colors.look_up(batch, views[: len(batch)])
     seconds = time.perf_counter() - began
     rows = [[f"{count}", f"{size / 1e9:.1f}", f"{count / seconds:.0f}"]]

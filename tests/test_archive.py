@@ -121,7 +121,12 @@ def test_only_what_is_new_is_read_again(photographs: Path, tmp_path: Path, monke
     source, place = Path(shutil.copytree(photographs, tmp_path / "source")), str(tmp_path / "out")
     read: list[str] = []
     borrow = Folder.borrow
-    monkeypatch.setattr(Folder, "borrow", lambda self, entry: read.append(entry.path) or borrow(self, entry))
+
+    def noting(self: Folder, entry: Entry) -> Any:
+        read.append(entry.path)
+        return borrow(self, entry)
+
+    monkeypatch.setattr(Folder, "borrow", noting)
     archive(str(source), place, here)
     assert len(read) == len(set(read)) == FILES
     read.clear()
@@ -197,7 +202,16 @@ def test_killed_commands_go_on(photographs: Path, result: Path, tmp_path: Path) 
 def kill_and_finish(photographs: Path, place: Path, kills: int, *more: str) -> None:
     """kill -9 at moments over the whole run, then let it finish."""
     rng = np.random.default_rng(1)
-    command = [sys.executable, "-m", "c5.cli", "archive", photographs, "-o", place, *(more or ("--jobs", "2"))]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "c5.cli",
+        "archive",
+        photographs,
+        "-o",
+        place,
+        *(more or ("--jobs", "2")),
+    ]
     for _ in range(kills):
         before = len(list(place.rglob("*.parquet")))
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -214,7 +228,7 @@ def kill_and_finish(photographs: Path, place: Path, kills: int, *more: str) -> N
 
 def test_a_worker_that_is_killed_is_told_in_a_line(photographs: Path, result: Path, tmp_path: Path) -> None:
     place = tmp_path / "out"
-    command = [sys.executable, "-m", "c5.cli", "archive", photographs, "-o", place, "--jobs", "1"]
+    command: list[str | Path] = [sys.executable, "-m", "c5.cli", "archive", photographs, "-o", place, "--jobs", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not list(place.rglob("counted/*.parquet")):
             time.sleep(0.02)

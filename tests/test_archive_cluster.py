@@ -42,7 +42,17 @@ def test_rows_are_the_same_on_a_cluster_whose_node_is_killed(
     cluster: Cluster, photographs: Path, result: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "out"
-    command = [sys.executable, "-m", "c5.cli", "archive", photographs, "-o", place, "--ray", cluster.address]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "c5.cli",
+        "archive",
+        photographs,
+        "-o",
+        place,
+        "--ray",
+        cluster.address,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not list(place.rglob("counted/*.parquet")) and process.poll() is None:
             time.sleep(0.02)
@@ -72,6 +82,8 @@ def test_a_node_without_the_package_says_so(cluster: Cluster) -> None:
 
 class _Elsewhere:
     """Something that only this machine has."""
+
+    def __call__(self, item: Any) -> Any: ...
 
     def __reduce__(self) -> Any:
         return __import__, ("no_such_module",)

@@ -41,7 +41,12 @@ def test_the_steps_of_the_containerfile_lead_to_a_command_that_works(tmp_path: P
     camera = VirtualCamera.random(rng)
     for index, photo in enumerate(render_roll(camera, 3, rng, (32, 48))):
         write_dng(tmp_path / f"in/{index}.dng", photo, camera)
-    program = [sys.executable, ROOT / "tools/follow_containerfile.py", DEPLOY / "Containerfile", tmp_path / "box"]
+    program: list[str | Path] = [
+        sys.executable,
+        ROOT / "tools/follow_containerfile.py",
+        DEPLOY / "Containerfile",
+        tmp_path / "box",
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(site.getsitepackages())}
     command = [*program, "--", "archive", tmp_path / "in", "-o", tmp_path / "out", "--jobs", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

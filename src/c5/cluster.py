@@ -56,18 +56,12 @@ def _spread(ray: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> G
     work = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
     expected = _find_version()
     ahead: deque[tuple[Any, Any]] = deque()
-    try:
-        for item in items:
-            ahead.append((item, work.remote(expected, pickle.dumps((function, item)))))
-            if len(ahead) > AHEAD * ray.cluster_resources().get("CPU", 1):  # nodes may come and go
-                yield _take(ray, *ahead[0])
-                ahead.popleft()
-        while ahead:
-            yield _take(ray, *ahead[0])
-            ahead.popleft()
-    finally:
-        for _, reference in ahead:
-            ray.cancel(reference, force=True)
+    for item in items:
+        ahead.append((item, work.remote(expected, pickle.dumps((function, item)))))
+        if len(ahead) > AHEAD * ray.cluster_resources().get("CPU", 1):  # nodes may come and go
+            yield _take(ray, *ahead.popleft())
+    while ahead:
+        yield _take(ray, *ahead.popleft())
 
 
 def _take(ray: Any, item: Any, reference: Any) -> tuple[Any, Any]:

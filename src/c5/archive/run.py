@@ -75,7 +75,8 @@ def archive(
             raise ReadError(f"{source}: no photographs below it; give a folder or an address of raw files")
         wanted = digest(model.identity, spool.names)
         if record["complete"] == wanted:
-            return Archived(*record["counts"], record["parts"])
+            files, failed, unread, cameras = record["counts"]
+            return Archived(files, failed, unread, cameras, record["parts"])
         place.write(RECORD, json.dumps(record | {"complete": None}, indent=1).encode())
         place.write(job.model, encode_model(model.file))
         return _Run(job, place, spread, report, record).work(spool, model, wanted)

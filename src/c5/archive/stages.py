@@ -82,7 +82,7 @@ def count(job: Job, shard: Shard) -> str:
     model, source, result = _load_model(job), _find_source(job.source), find_place(job.result)
     one = partial(_count_one, job, model)
     rows = [row for _, row in in_parallel(one, shard.entries, source.at_once)]
-    columns = {
+    columns: dict[str, tuple[str, list[Any]]] = {
         "path": ("string", [printable(entry.path) for entry in shard.entries]),
         "camera": ("string", [row.camera for row in rows]),
         "digest": ("binary", [row.digest for row in rows]),
@@ -193,7 +193,8 @@ def estimate(job: Job, task: tuple[str, dict[str, str], str]) -> str:
     for photo, camera in zip(_restore(job, table, file), table["camera"], strict=True):
         results.append(balancing.estimate(photo, rolls.get(camera, Roll()), settings))
     found = [None if isinstance(result, Failure) else result for result in results]
-    colors = {"illuminant": [r and r.illuminant for r in found], "gains": [r and gains(r.illuminant) for r in found]}
+    lights = [None if result is None else result.illuminant for result in found]
+    colors = {"illuminant": lights, "gains": [None if light is None else gains(light) for light in lights]}
     temperatures = [r and r.photo.temperature(r.illuminant) for r in found]
     columns: dict[str, tuple[str, list[Any]]] = {
         "path": ("string", [source.join(path) for path in table["path"]]),

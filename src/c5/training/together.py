@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
+from torch.distributed.nn import functional as shared
 
 from c5.errors import ParameterError
 
@@ -44,7 +44,8 @@ class Group:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         total = torch.cat([gradient.flatten() for gradient in gradients])
         distributed.all_reduce(total)
-        for gradient, part in zip(gradients, total.split([gradient.numel() for gradient in gradients]), strict=True):
+        parts = torch.split(total, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
     def add(self, numbers: Tensor) -> None:
@@ -96,12 +97,13 @@ class _SharedBatchNorm(nn.BatchNorm2d):
         assert self.momentum is not None
         count = torch.full((1,), maps.numel() / maps.shape[1], device=maps.device)
         distributed.all_reduce(count)
-        mean = all_reduce(maps.sum(dim=(0, 2, 3))) / count
+        mean: Tensor = shared.all_reduce(maps.sum(dim=(0, 2, 3))) / count  # type: ignore[no-untyped-call]
         centred = maps - mean[:, None, None]
-        variance = all_reduce(centred.square().sum(dim=(0, 2, 3))) / count
+        squares = centred.square().sum(dim=(0, 2, 3))
+        variance: Tensor = shared.all_reduce(squares) / count  # type: ignore[no-untyped-call]
         with torch.no_grad():
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
-        scale = self.weight * (variance + self.eps).rsqrt()
+        scale: Tensor = self.weight * (variance + self.eps).rsqrt()
         return centred * scale[:, None, None] + self.bias[:, None, None]
