@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
-from torch.distributed.nn import functional as shared
 
 from c5.errors import ParameterError
 
@@ -86,6 +85,20 @@ def share_statistics(network: nn.Module) -> None:
             module.__class__ = _SharedBatchNorm
 
 
+class _Sum(torch.autograd.Function):
+    """The sum over all processes; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor) -> Tensor:
+        total = numbers.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return _Sum.forward(ctx, gradient)
+
+
 class _SharedBatchNorm(nn.BatchNorm2d):
     def forward(self, maps: Tensor) -> Tensor:
         """As torch's, with mean and variance over all processes."""
@@ -97,10 +110,10 @@ class _SharedBatchNorm(nn.BatchNorm2d):
         assert self.momentum is not None
         count = torch.full((1,), maps.numel() / maps.shape[1], device=maps.device)
         distributed.all_reduce(count)
-        mean: Tensor = shared.all_reduce(maps.sum(dim=(0, 2, 3))) / count  # type: ignore[no-untyped-call]
+        mean: Tensor = _Sum.apply(maps.sum(dim=(0, 2, 3))) / count  # type: ignore[no-untyped-call]
         centred = maps - mean[:, None, None]
         squares = centred.square().sum(dim=(0, 2, 3))
-        variance: Tensor = shared.all_reduce(squares) / count  # type: ignore[no-untyped-call]
+        variance: Tensor = _Sum.apply(squares) / count  # type: ignore[no-untyped-call]
         with torch.no_grad():
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
