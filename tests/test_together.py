@@ -78,7 +78,7 @@ def losses(run: Path) -> list[float]:
 @pytest.mark.parametrize("recipe", list(SETTINGS))
 def test_two_processes_take_the_steps_of_one(data: Path, tmp_path: Path, recipe: str) -> None:
     """An epoch has one step here. Steps as small as these do not make more of a difference in rounding than it is."""
-    small = ("n=16", "widths=[4, 8]", "m=4", "learning_rate=0.0001", *SETTINGS[recipe])
+    small = ("n=16", "widths=[4, 8]", "m=4", "learning_rate=0.00003", *SETTINGS[recipe])
     options = ["--recipe", recipe, "--epochs", STEPS, *(part for field in small for part in ("--set", field))]
     alone = start(1, data, "-o", tmp_path / "one", *options)
     while alone.poll() is None and not (tmp_path / "one/checkpoint.pt").exists():
