@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from c5.cli import catalog, data, plugin, sensor
+from c5.cli.archive import archive
 from c5.cli.augment import augment
 from c5.cli.balance import balance
 from c5.cli.calibrate import calibrate
@@ -49,6 +50,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "data": data.app,
         "sensor": sensor.app,
         "convert": convert,
+        "archive": archive,
     },
     "Researchers": {
         "evaluate": evaluate,

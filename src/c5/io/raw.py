@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +31,8 @@ from c5.io.tiff import (
     OPAQUE,
     PHOTOMETRIC,
     RGB,
+    STRIP_LENGTHS,
+    STRIP_OFFSETS,
     TEXT,
     Directory,
     Tag,
@@ -158,6 +161,23 @@ def read_color_tags(path: str | Path) -> dict[int, tuple[float, ...]]:
     with naming(path):
         values = _look(path)[1].values
     return {code: value for code, value in values.items() if isinstance(value, tuple)}
+
+
+def find_previews(file: BinaryIO) -> list[tuple[int, int]]:
+    """Where a DNG has its previews, from byte to byte; none where it is not sure, or no DNG."""
+    found: list[tuple[int, int]] = []
+    try:
+        tiff = Tiff.open(file)
+        if DNG_VERSION not in tiff.first:
+            return []
+        pages = [tiff.first, *map(tiff.directory, _integers(tiff, tiff.first.get(SUB_IFDS))[:MAX_PAGES])]
+        for page in pages:
+            if _integers(tiff, page.get(NEW_SUBFILE_TYPE)) == (1,):
+                offsets, lengths = (tiff.integers(page.get(code)) for code in (STRIP_OFFSETS, STRIP_LENGTHS))
+                found += [(start, start + length) for start, length in zip(offsets, lengths, strict=True)]
+    except (ReadError, ValueError, struct.error):
+        return []
+    return found
 
 
 class _Tags(NamedTuple):

@@ -167,7 +167,7 @@ def balance(
         needed = files if whole else [path for path in files if path in asked]
         results: Iterable[Balance | Failure]
         known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
-        estimates = in_parallel(lambda each: _estimate(*each, settings), known, settings.jobs)
+        estimates = in_parallel(lambda each: estimate(*each, settings), known, settings.jobs)
         results = (result for _, result in stack.enter_context(closing(estimates)))
         if settings.sets is not None:
             results = _balance_sets(list(results), settings.sets, asked, settings, tell)
@@ -226,7 +226,8 @@ def _find_roll(photo: Photo | Failure, rolls: _Rolls) -> Roll | Failure:
         return Failure.of(photo.path, error)
 
 
-def _estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -> Balance | Failure:
+def estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -> Balance | Failure:
+    """The light of a photograph, given what is known of its camera."""
     if isinstance(photo, Failure):
         return photo
     if isinstance(roll, Failure):
