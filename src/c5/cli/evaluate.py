@@ -31,7 +31,8 @@ def evaluate(
         str,
         typer.Option(
             help="Who is trained on and who is tested: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
-            "camera-specific, ten-fold, camera-invariance, random-split or split."
+            "leave-one-camera-out, camera-specific, ten-fold, camera-invariance, random-split; and with --train and "
+            "--test: split, known-camera, mapped-split, synthetic-cameras."
         ),
     ],
     method: Annotated[
@@ -52,8 +53,8 @@ def evaluate(
     made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
     matrices: MatricesFile = None,
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
-    train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
+    train: Annotated[list[str] | None, typer.Option(help="For splits by name: datasets or cameras to train on.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="For splits by name: datasets or cameras to test on.")] = None,
     fold: Annotated[
         list[str] | None,
         typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
@@ -178,12 +179,18 @@ def _report(done: Done) -> None:
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
-    from c5.evaluation.protocols import PROTOCOLS, split_by_name
+    from c5.evaluation.protocols import PROTOCOLS, mapped_split, split_by_name, synthetic_cameras
 
-    if name == "split":
-        return split_by_name(train, test)
+    by_name = {
+        "split": lambda: split_by_name(train, test),
+        "known-camera": lambda: split_by_name(train, test, known_camera=True),
+        "mapped-split": lambda: mapped_split(train, test),
+        "synthetic-cameras": lambda: synthetic_cameras(train),
+    }
+    if name in by_name:
+        return by_name[name]()
     if train or test:
-        raise ParameterError("--train and --test are for --protocol split")
+        raise ParameterError(f"--train and --test are for --protocol {', '.join(by_name)}")
     if name not in PROTOCOLS:
-        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, 'split'])}")
+        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, *by_name])}")
     return PROTOCOLS[name]

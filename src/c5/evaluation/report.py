@@ -92,9 +92,18 @@ def make_tables(results: Results) -> list[Table]:
 def published_beside(results: Results, dataset: str) -> list[dict[str, str]]:
     """Published figures for the same images that are no mean of another kind."""
     tested, geometric = results.cameras(dataset), (results.protocol, dataset) in GEOMETRIC
-    protocols = {results.protocol} if geometric else {"any", results.protocol}
+    protocols = {results.protocol} if geometric else {"any", results.protocol, *ALIKE.get(results.protocol, ())}
     whole = dataset if results.count(dataset) == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
     return [one for one in read_published() if one["tested_on"] == whole and one["protocol"] in protocols]
+
+
+ALIKE = {
+    "cross-sensor": ("leave-one-camera-out",),
+    "known-camera": ("split",),
+    "split": ("leave-one-dataset-out",),
+    "mapped-split": ("random-split",),
+}
+"""Protocols under which others were published that test the same; the table says what those were trained on."""
 
 
 def make_camera_table(results: Results) -> Table | None:

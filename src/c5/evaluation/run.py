@@ -79,7 +79,8 @@ def evaluate(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
-    samples = _prepare(samples, methods, track)
+    tested = {name for fold in folds for name in fold.test}
+    samples = _prepare(samples, methods, track, tested)
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
@@ -87,7 +88,8 @@ def evaluate(
     before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
     if before is not None:
         before = replace(before, rows=[row for row in before.rows if not _outdated(row, say)])
-    run = _Run(samples, contents, data, folder, track, command)
+    photographs = [sample for sample in samples if not sample.made or sample.name in tested]
+    run = _Run(samples, photographs, contents, data, folder, track, command)
     rows: list[Row] = []
     export = io.StringIO()
     table = csv.writer(export, lineterminator="\n")
@@ -113,9 +115,9 @@ def evaluate(
     if only:
         return None
     lights = group_lights(samples, images)
-    counted = Counter(sample.camera for sample in samples if not sample.made)
-    photographs = {camera: counted[camera.split("/")[1]] for camera in images}
-    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, photographs)
+    counted = Counter(sample.camera for sample in photographs)
+    pools = {camera: counted[camera.split("/")[1]] for camera in images}
+    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, pools)
     if before is not None:
         results = merge([before, results])
     results.save(folder / "results.json")
@@ -173,6 +175,7 @@ class _Run(NamedTuple):
     """What all folds of an evaluation have in common."""
 
     samples: Sequence[Sample]
+    photographs: list[Sample]  # what is not made, and what is tested
     contents: dict[str, list[Any]]
     data: str
     folder: Path
@@ -181,18 +184,18 @@ class _Run(NamedTuple):
 
     def run_fold(self, method: Method, fold: Fold) -> _FoldResult:
         """One fold of one method, from disk where it was run before."""
-        photographs = [sample for sample in self.samples if not sample.made]
         training = training_side(fold, self.samples) if method.learns else []
         check_separation(fold, training)
-        test = test_side(fold, photographs)
-        digest = make_digest([sorted(fold.unseen), *(self.contents[sample.name] for sample in training)])
+        test = test_side(fold, self.photographs)
+        used = [*(sample.name for sample in training), *sorted(fold.lent)]
+        digest = make_digest([sorted(fold.unseen), *(self.contents[name] for name in used)])
         key = make_digest([method.settings, digest, sorted(fold.test), self.data])
         place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
         truth = np.stack([sample.illuminant for sample in test])
         kept = _load(place, key)
         if kept is not None:
             return _FoldResult(test, *kept, kept=True)
-        task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
+        task = Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track)
         estimates = method.estimate(task)
         for variant, given in estimates.items():
             _check(given, len(test), f"{method.name} {variant}".strip())
@@ -226,12 +229,13 @@ def _load_results(
     return before
 
 
-def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track) -> list[Sample]:
-    """The samples with all that the methods need of photographs, computed in one pass."""
+def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track, tested: set[str]) -> list[Sample]:
+    """The samples with all that the methods need of photographs and of what is tested, computed in one pass."""
     features = [feature for method in methods for feature in method.features]
     if not features:
         return list(samples)
-    taken = prepare([s for s in samples if not s.made], features, lambda items: track(list(items), "preparing"))
+    needed = [sample for sample in samples if not sample.made or sample.name in tested]
+    taken = prepare(needed, features, lambda items: track(list(items), "preparing"))
     prepared = {sample.name: sample for sample in taken}
     return [prepared.get(sample.name, sample) for sample in samples]
 

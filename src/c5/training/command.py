@@ -55,9 +55,10 @@ def run_training(
     if not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard else None
-    if plan.making is not None:
+    if plan.making is not None and not (plan.making.unless_given and any(sample.made for sample in samples)):
         own = [sample for sample in samples if not sample.made and sample.camera not in held]
-        samples += plan.making.make(own, held, lambda items: track(items, "making images"))
+        made = plan.making.make(own, held, lambda items: track(items, "making images"))
+        samples = [*(sample for sample in samples if not plan.making.alone or sample.camera in held), *made]
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
     if old:  # only now, when nothing can be wrong with the data any more
         for path in (*find_run(folder), *(folder / BOARD).glob("events.out.tfevents.*")):

@@ -20,17 +20,17 @@ from c5.datasets.torus import TorusFeature
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config, set_fields
+from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config, set_fields, split_settings
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
-from c5.training.making import Making, find_making
+from c5.training.making import PAPER_MADE, Making, default_making, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, Progress, train
 from c5.training.tensors import DAMAGED, read_checkpoint
 
 ABLATIONS = {
-    "bins-16": ("n=16", "widths=[8, 16, 32]"),
+    "bins-16": ("n=16",),
     "bins-32": ("n=32",),
     "bins-128": ("n=128",),
     "smoothness-0": ("smooth_filters=0", "smooth_bias=0"),
@@ -49,10 +49,6 @@ def configurations() -> dict[str, TrainConfig]:
     """The recipes and the ablations by name."""
     recipes = {recipe.value: make_config(recipe) for recipe in Recipe}
     return recipes | {name: set_fields(RealTraining(), settings) for name, settings in ABLATIONS.items()}
-
-
-PAPER_MADE = {"c5": 5000, "ffcc": 500}
-"""How many augmented images the paper adds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,11 +139,12 @@ class FfccMethod:
 def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]) -> list[Sample]:
     """A fold's training side, prepared, with images made of it on the fly, after a last look that nothing leaks."""
     samples = task.training
-    if making is not None:
+    if making is not None and not (making.unless_given and any(sample.made for sample in samples)):
         photographs = [sample for sample in task.training if not sample.made]
-        made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"))
+        lent = [sample for sample in task.photographs if sample.name in task.fold.lent]
+        made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"), lent)
         check_separation(task.fold, made)
-        samples = [*task.training, *made]
+        samples = made if making.alone else [*task.training, *made]
     return prepare(samples, features, lambda items: task.track(list(items), "preparing made images"))
 
 
@@ -188,7 +185,7 @@ def make_methods(
     matrices: str | None = None,
 ) -> list[Method]:
     """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION[,FIELD=VALUE...], c5:ablations, each with
-    +AUGMENTATION or without.
+    +AUGMENTATION or without. `c5:paper` makes the paper's images unless it is `c5:paper+none`.
 
     A network that is bound to its m is tested with that m, whatever `rolls` say. `made` is how many images augmentation
     makes for a fold; default: as many as in the paper.
@@ -201,7 +198,7 @@ def make_methods(
         return [FfccMethod(f"ffcc{suffix}", making=making)]
     known = configurations()
     methods: list[Method] = []
-    wanted, *settings = wanted.split(",")
+    wanted, *settings = split_settings(wanted)
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
         if name.endswith(".toml"):
             known[name] = read_config(name)
@@ -213,6 +210,9 @@ def make_methods(
         config = replace(config, epochs=epochs or config.epochs, bfloat16=bfloat16 or config.bfloat16)
         network = config.networks[0]
         own = replace(rolls, n_images=(network.n_images,)) if network.kind is RollKind.SEPARATE else rolls
+        if isinstance(config, RealTraining) and config.distinct_rolls:
+            own = replace(own, distinct=True)
         title = ",".join([Path(name).stem, *settings])
-        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), making))
+        added = making if suffix or name != Recipe.PAPER.value else default_making(Recipe.PAPER, matrices, made)
+        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), added))
     return methods
