@@ -218,14 +218,14 @@ class Material:
 
     def calibrated(self) -> Material:
         """Without photographs of cameras that have no matrices, unless none has any: then that is the error to come."""
-        kept = [[sample for sample in each if self.is_calibrated(sample)] for each in (self.sources, self.targets)]
-        if not all(kept):
+        sources, targets = ([s for s in each if self.is_calibrated(s)] for each in (self.sources, self.targets))
+        if not sources or not targets:
             return self
-        lost = {s.camera for s in (*self.sources, *self.targets)} - {s.camera for each in kept for s in each}
+        lost = {s.camera for s in (*self.sources, *self.targets)} - {s.camera for s in (*sources, *targets)}
         if lost:
             names = ", ".join(sorted(lost))
             warnings.warn(f"nothing is made of {names}: no matrices of it are known", DataWarning, stacklevel=3)
-        return Material(*kept, self.matrices)
+        return Material(sources, targets, self.matrices)
 
     def is_calibrated(self, sample: Sample) -> bool:
         return match_name(sample.camera, self.matrices) is not None

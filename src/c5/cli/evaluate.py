@@ -16,7 +16,7 @@ from c5.errors import ParameterError
 
 if TYPE_CHECKING:
     from c5.datasets import Sample
-    from c5.evaluation.methods import Method
+    from c5.evaluation.methods import Method, Rolls
     from c5.evaluation.protocols import Protocol
     from c5.evaluation.run import Done
 
@@ -53,8 +53,8 @@ def evaluate(
     made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
     matrices: MatricesFile = None,
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
-    train: Annotated[list[str] | None, typer.Option(help="For splits by name: datasets or cameras to train on.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="For splits by name: datasets or cameras to test on.")] = None,
+    train: Annotated[list[str] | None, typer.Option(help="For splits by name: train on these.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="For splits by name: test on these.")] = None,
     fold: Annotated[
         list[str] | None,
         typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
@@ -73,7 +73,6 @@ def evaluate(
     from c5.datasets.inspection import warn_of_levels
     from c5.evaluation.methods import Rolls, Trained
     from c5.evaluation.plots import write_plots
-    from c5.evaluation.plugin import find_methods
     from c5.evaluation.report import format_results
     from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
@@ -81,23 +80,19 @@ def evaluate(
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
 
-    def find(text: str) -> list[Method]:
-        if text.partition(":")[0].partition("+")[0] not in ("c5", "ffcc"):
-            return find_methods(text, rolls)
-        start_torch()
-        from c5.training.methods import make_methods
-
-        return make_methods(
-            text if augmentation is None or "+" in text else f"{text}+{augmentation}",
+    methods = [
+        found
+        for text in method
+        for found in find_methods(
+            text if augmentation is None or "+" in text or not _is_trained(text) else f"{text}+{augmentation}",
             rolls,
-            seeds=range(seeds),
+            seeds=seeds,
             epochs=epochs,
             bfloat16=bfloat16,
             made=made,
-            matrices=str(matrices) if matrices else None,
+            matrices=matrices,
         )
-
-    methods = [found for text in method for found in find(text)]
+    ]
     for found in methods:
         if isinstance(found, Trained) and not found.model.file.training.get("cameras"):
             note = f"note: {found.name} does not say which cameras it was trained on; on those its errors prove nothing"
@@ -121,7 +116,7 @@ def evaluate(
             samples,
             methods,
             out,
-            report=_report,
+            report=report_fold,
             track=show_progress,
             command=typed,
             jobs=jobs,
@@ -148,6 +143,32 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def find_methods(
+    text: str,
+    rolls: Rolls,
+    *,
+    seeds: int,
+    epochs: int | None,
+    bfloat16: bool,
+    made: int | None,
+    matrices: Path | None,
+) -> list[Method]:
+    """The methods that a name stands for; torch is started only for those that need it."""
+    from c5.evaluation import plugin
+
+    if not _is_trained(text):
+        return plugin.find_methods(text, rolls)
+    start_torch()
+    from c5.training.methods import make_methods
+
+    known = str(matrices) if matrices else None
+    return make_methods(text, rolls, seeds=range(seeds), epochs=epochs, bfloat16=bfloat16, made=made, matrices=known)
+
+
+def _is_trained(text: str) -> bool:
+    return text.partition(":")[0].partition("+")[0] in ("c5", "ffcc")
+
+
 def _refuse_trained(
     methods: list[Method], protocol: Protocol, samples: list[Sample], only: list[str] | None
 ) -> list[Method]:
@@ -172,7 +193,7 @@ def _refuse_trained(
     return refused
 
 
-def _report(done: Done) -> None:
+def report_fold(done: Done) -> None:
     means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
     state = " (kept)" if done.kept else ""
     errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}")

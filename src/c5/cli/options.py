@@ -49,7 +49,8 @@ AugmentationName = Annotated[
     str | None,
     typer.Option(
         "--augmentation",
-        help="How images are made: paper, sampling, clustering, virtual, catalogue or none. After a colon: without-xyz, alone (made images only).",
+        help="How images are made: paper, sampling, clustering, virtual, catalogue or none; then, after a colon, "
+        "without-xyz (only the light changes) or alone (train on made images only).",
     ),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]

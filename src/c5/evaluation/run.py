@@ -7,7 +7,6 @@ Killed at any moment, the same command goes on where it stopped and comes to the
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import platform
@@ -24,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Float64s, angular_error, as_illuminant
+from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
 from c5.errors import DataError, ParameterError
+from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.plugin import is_outdated
@@ -69,7 +69,7 @@ def evaluate(
     has changed since, which `say` tells in a line. `report` hears of each fold when it is
     done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
     With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
-    `estimates` is a CSV file to write: every estimate, error and uncertainty of these methods, draw by draw.
+    `estimates` is a CSV or Parquet file to write: every estimate, error and uncertainty of these methods, draw by draw.
     """
     every = make_folds(protocol, samples)
     folds = [fold for fold in every if fold.name in only] if only else every
@@ -91,9 +91,9 @@ def evaluate(
     photographs = [sample for sample in samples if not sample.made or sample.name in tested]
     run = _Run(samples, photographs, contents, data, folder, track, command)
     rows: list[Row] = []
-    export = io.StringIO()
-    table = csv.writer(export, lineterminator="\n")
-    table.writerow(ESTIMATES)
+    records: list[tuple[Any, ...]] = []
+    if estimates is not None:
+        check_estimates(estimates)
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
         origins: list[dict[str, Any]] = []
@@ -105,13 +105,13 @@ def evaluate(
                 for variant, errors in found.by_image().items():
                     variants.setdefault(variant, []).append(errors)
                 if estimates is not None:
-                    table.writerows(found.records(method.name, fold.name))
+                    records += found.records(method, fold.name)
                 report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
         if only:
             continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
     if estimates is not None:
-        write_file(estimates, export.getvalue().encode())
+        write_estimates(estimates, records)
     if only:
         return None
     lights = group_lights(samples, images)
@@ -122,13 +122,6 @@ def evaluate(
         results = merge([before, results])
     results.save(folder / "results.json")
     return results
-
-
-ESTIMATES = (
-    *("image", "dataset", "camera", "method", "m", "selection", "fold", "draw", "error_deg", "uncertainty_deg"),
-    *("r", "g", "b", "true_r", "true_g", "true_b"),
-)
-"""The columns of the file of all estimates; illuminants are unit RGB."""
 
 
 def _outdated(row: Row, say: Callable[[str], None]) -> bool:
@@ -149,15 +142,19 @@ class _FoldResult(NamedTuple):
         truth = np.stack([sample.illuminant for sample in self.test])
         return {variant: angular_error(each.illuminants, truth) for variant, each in self.estimates.items()}
 
-    def records(self, method: str, fold: str) -> Iterator[tuple[Any, ...]]:
-        """A row of the file of all estimates for each image and draw."""
+    def records(self, method: Method, fold: str) -> Iterator[tuple[Any, ...]]:
+        """A row of the file of all estimates, as in `ESTIMATES`, for each image and draw."""
+        seeds, settings = method.settings.get("seeds", [None]), make_digest(method.settings)[:8]
         for variant, errors in self.errors.items():
-            shown, unsure = Row(method, variant, {}, []), self.estimates[variant].uncertainties
-            for (draw, column), error in np.ndenumerate(errors):
-                sample, light = self.test[column], self.estimates[variant].illuminants[draw, column]
-                stated = "" if unsure is None else unsure[draw, column]
-                named = (sample.name, sample.dataset, sample.camera, method, shown.m, shown.selection, fold, draw + 1)
-                yield (*named, error, stated, *as_illuminant(light), *sample.illuminant)
+            shown, unsure = Row(method.name, variant, {}, []), self.estimates[variant].uncertainties
+            draws = max(1, len(errors) // len(seeds))  # of each network
+            for (row, column), error in np.ndenumerate(errors):
+                sample, light = self.test[column], as_illuminant(self.estimates[variant].illuminants[row, column])
+                off = reproduction_error(np.maximum(light, 1e-6), sample.illuminant)
+                stated = None if unsure is None else float(unsure[row, column])
+                named = (sample.name, sample.dataset, sample.camera, method.name, settings, shown.m, shown.selection)
+                drawn = (fold, seeds[row // draws], row % draws + 1)
+                yield (*named, *drawn, error, float(off), stated, *map(float, light), *map(float, sample.illuminant))
 
     def by_image(self) -> dict[str, list[ImageErrors]]:
         """By variant, the errors of each image."""

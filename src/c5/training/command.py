@@ -55,10 +55,12 @@ def run_training(
     if not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard else None
-    if plan.making is not None and not (plan.making.unless_given and any(sample.made for sample in samples)):
-        own = [sample for sample in samples if not sample.made and sample.camera not in held]
-        made = plan.making.make(own, held, lambda items: track(items, "making images"))
-        samples = [*(sample for sample in samples if not plan.making.alone or sample.camera in held), *made]
+    making = plan.making
+    if making is not None:
+        trained = [sample for sample in samples if sample.camera not in held]
+        taken = [sample for sample in trained if not sample.made]
+        trained = making.add(trained, lambda: making.make(taken, held, lambda items: track(items, "making images")))
+        samples = [*trained, *(sample for sample in samples if sample.camera in held)]
     samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
     if old:  # only now, when nothing can be wrong with the data any more
         for path in (*find_run(folder), *(folder / BOARD).glob("events.out.tfevents.*")):

@@ -23,6 +23,7 @@ class Making:
 
     method: Augmentation
     count: int
+    """None at all where it is 0: then made images among the data are left out too."""
     matrices: str | None = None
     """A CSV of camera matrices; the cameras' temperatures come from it."""
     seed: int = 0
@@ -32,6 +33,14 @@ class Making:
     """Whether to train on the made images only."""
     unless_given: bool = False
     """Whether to make none where made images are among the data already."""
+
+    def add(self, samples: Sequence[Sample], make: Callable[[], list[Sample]]) -> list[Sample]:
+        """What is trained on, of what may be: samples, and the images that `make` makes."""
+        if not self.count:
+            return [sample for sample in samples if not sample.made]
+        if self.unless_given and any(sample.made for sample in samples):
+            return list(samples)
+        return make() if self.alone else [*samples, *make()]
 
     def make(
         self,
@@ -98,10 +107,10 @@ def default_making(recipe: Recipe, matrices: str | None, count: int | None = Non
     return Making(Augmentation.PAPER, count or PAPER_MADE["c5"], matrices, unless_given=True)
 
 
-def find_making(text: str, count: int, matrices: str | None = None) -> Making | None:
+def find_making(text: str, count: int, matrices: str | None = None) -> Making:
     """How images are made, by the name of the augmentation: `paper`, `paper:without-xyz`, `paper:alone`, `none` ..."""
     if text == NO_MAKING:
-        return None
+        return Making(Augmentation.PAPER, 0)
     name, *words = text.split(":")
     if name not in (each.value for each in Augmentation):
         names = ", ".join(each.value for each in Augmentation)

@@ -139,13 +139,17 @@ class FfccMethod:
 def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]) -> list[Sample]:
     """A fold's training side, prepared, with images made of it on the fly, after a last look that nothing leaks."""
     samples = task.training
-    if making is not None and not (making.unless_given and any(sample.made for sample in samples)):
-        photographs = [sample for sample in task.training if not sample.made]
-        lent = [sample for sample in task.photographs if sample.name in task.fold.lent]
-        made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"), lent)
-        check_separation(task.fold, made)
-        samples = made if making.alone else [*task.training, *made]
+    if making is not None:
+        samples = making.add(samples, lambda: _make(task, making))
     return prepare(samples, features, lambda items: task.track(list(items), "preparing made images"))
+
+
+def _make(task: Task, making: Making) -> list[Sample]:
+    photographs = [sample for sample in task.training if not sample.made]
+    lent = [sample for sample in task.photographs if sample.name in task.fold.lent]
+    made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"), lent)
+    check_separation(task.fold, made)
+    return made
 
 
 def _making(making: Making | None) -> dict[str, Any]:

@@ -1,0 +1,517 @@
+"""The tables of the paper as data: what each row was trained and tested on, and what of ours stands beside it.
+
+Rows that share their training run in one folder, so that a network is trained once for all the datasets it is tested
+on. `run_rows` measures rows and keeps one line for each in `rows.csv`; `make_checklist` makes the page of those lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c5.augmentation import Augmentation, augment
+from c5.choices import Selection
+from c5.colorimetry.matrices import CameraMatrices
+from c5.datasets import Sample
+from c5.errors import DataError, ParameterError
+from c5.evaluation.methods import Method, Rolls, Track, digest_name
+from c5.evaluation.protocols import (
+    PROTOCOLS,
+    Fold,
+    Protocol,
+    make_folds,
+    mapped_split,
+    split_by_name,
+    synthetic_cameras,
+)
+from c5.evaluation.report import read_published
+from c5.evaluation.results import Results, Row
+from c5.evaluation.run import Done, evaluate
+from c5.evaluation.significance import FEWEST, image_errors, interval
+from c5.io.files import write_file
+from c5.metrics import Statistics
+from c5.parallel import in_parallel
+from c5.regular import read_text
+
+TABLES = {
+    1: "Camera-independent, five test sets",
+    2: "Ablations, on Cube+",
+    3: "With and without augmentation",
+    4: "Number of additional images",
+    5: "Gain multiplier",
+    6: "INTEL-TAU's own protocols",
+    7: "Camera-specific",
+    8: "Augmentation within one camera",
+    9: "Images of other cameras, mapped",
+    10: "Without the XYZ step",
+    11: "Real and synthetic test cameras",
+}
+"""What the tables show, numbered through the appendix."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is trained on and tested: the rows of one have their results in one folder."""
+
+    protocol: str
+    train: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    """Datasets or cameras that are used at all; all of `train` and `test` if empty."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.only or (*self.train, *self.test)
+
+    def find(self, present: set[str]) -> Protocol | None:
+        """The protocol, with the test sets that are present; None without one, or without all of the training side."""
+        test = tuple(name for name in self.test if name in present)
+        if not {*self.train, *self.only} <= present or (self.test and not test):
+            return None
+        if self.protocol == "split":
+            return split_by_name(self.train, test)
+        if self.protocol == "known-camera":
+            return split_by_name(self.train, test, known_camera=True)
+        if self.protocol == "mapped-split":
+            return mapped_split(self.train, test)
+        if self.protocol == "synthetic-cameras":
+            return synthetic_cameras(self.train)
+        return PROTOCOLS[self.protocol]
+
+
+NUS8 = (
+    *("Canon1DsMkIII", "Canon600D", "FujifilmXM1", "NikonD5200"),
+    *("OlympusEPL6", "PanasonicGX1", "SamsungNX2000", "SonyA57"),
+)
+FOUR = ("Canon600D", "FujifilmXM1", "NikonD5200", "SonyA57")
+"""The paper does not say which four cameras it mapped to the Canon 5D."""
+TESTED = ("Canon1D", *NUS8[2:], "Canon550D")
+"""Cameras of the last table that are not those of training."""
+
+SETTINGS = {
+    "from-nus-gehler-shi": Setting("split", ("Gehler-Shi", "NUS"), ("Cube+", "Cube+ challenge", "INTEL-TAU")),
+    "to-gehler-shi": Setting("split", ("Cube+", "INTEL-TAU", "NUS"), ("Gehler-Shi",)),
+    "to-nus": Setting("split", ("Cube+", "Gehler-Shi", "INTEL-TAU"), ("NUS",)),
+    "cross-sensor": Setting("leave-one-camera-out", only=("Cube+", "Gehler-Shi", "INTEL-TAU", "NUS")),
+    "ten-fold": Setting("ten-fold", only=("INTEL-TAU",)),
+    "camera-invariance": Setting("camera-invariance", only=("INTEL-TAU",)),
+    "camera-specific": Setting("camera-specific", only=("Cube+",)),
+    "challenge": Setting("known-camera", ("Cube+",), ("Cube+ challenge",)),
+    "one-camera": Setting("random-split", only=("Canon5D",)),
+    "four-cameras": Setting("mapped-split", FOUR, ("Canon5D",)),
+    "one-other-camera": Setting("mapped-split", ("Canon1DsMkIII",), ("Canon5D",)),
+    "other-cameras": Setting("split", ("Canon5D",), TESTED),
+    "synthetic-cameras": Setting("synthetic-cameras", ("Canon5D",)),
+}
+
+
+class Work(NamedTuple):
+    """What has to be run for a row; several may have it in common."""
+
+    setting: str
+    method: str
+    m: int
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One row of one table."""
+
+    table: int
+    tested_on: str
+    """A dataset, or one camera of it, as in `published.csv`."""
+    published: str
+    """What the row is called there."""
+    setting: str
+    method: str
+    """Of ours, as `c5 evaluate --method` takes it."""
+    m: int = 9
+    selection: Selection = Selection.RANDOM
+
+    @property
+    def name(self) -> str:
+        return f"{self.tested_on}: {self.published}"
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """What was published."""
+        return next(
+            one
+            for one in read_published()
+            if (one["tested_on"], one["method"]) == (self.tested_on, self.published)
+            and str(self.table) in one["tables"].split()
+        )
+
+    @property
+    def work(self) -> Work:
+        return Work(self.setting, self.method, self.m, self.selection)
+
+
+CLASSICAL = {
+    "gray-world": "gray-world",
+    "shades-of-gray": "shades-of-gray",
+    "white-patch": "white-patch",
+    "first-order gray-edge": "gray-edge-1",
+    "second-order gray-edge": "gray-edge-2",
+    "weighted gray-edge": "weighted-gray-edge",
+    "PCA of bright and dark pixels": "pca",
+    "local surface reflectance": "local-surface-reflectance",
+    "grayness index": "grayness-index",
+}
+"""Published names of methods that need no training, and ours."""
+
+PLACES = {
+    "Cube+": "from-nus-gehler-shi",
+    "Cube+ challenge": "from-nus-gehler-shi",
+    "INTEL-TAU": "from-nus-gehler-shi",
+    "Gehler-Shi": "to-gehler-shi",
+    "NUS": "to-nus",
+}
+FIELDS = {
+    "n = 16": "n=16",
+    "n = 32": "n=32",
+    "n = 128": "n=128",
+    "with G": "G=true",
+    "no smoothness": "smooth_filters=0,smooth_bias=0",
+    "smoothness 0.035 and 0.005": "smooth_filters=0.035,smooth_bias=0.005",
+    "smoothness 0.75 and 0.1": "smooth_filters=0.75,smooth_bias=0.1",
+    "smoothness 1.85 and 0.25": "smooth_filters=1.85,smooth_bias=0.25",
+    "constant batch size": "batch_sizes=[16]",
+    "no gradient histogram": "gradient=false",
+    "no uv": "uv=false",
+    "no augmentation": "+none",
+}
+"""What the published names of variants of C5 say, as settings."""
+SELECTIONS = {each.value: each for each in Selection}
+AUGMENTED = {
+    "FFCC": "ffcc+none",
+    "FFCC, synthetic images": "ffcc+none",
+    "FFCC, original set": "ffcc+none",
+    "FFCC, clustering and sampling": "ffcc+clustering",
+    "FFCC, sampling": "ffcc+sampling",
+    "FFCC, the paper's augmentation": "ffcc+paper",
+    "FFCC, synthetic only, the paper's augmentation": "ffcc+paper:alone",
+    "FFCC, real and synthetic, the paper's augmentation": "ffcc+paper",
+    "FFCC, synthetic only, without XYZ": "ffcc+paper:without-xyz:alone",
+    "FFCC, synthetic only, with XYZ": "ffcc+paper:alone",
+}
+OF_TABLE = {
+    6: {"ten-fold": "ten-fold", "camera-invariance": "camera-invariance"},
+    8: {"random-split": "one-camera"},
+    9: {"random-split": "four-cameras"},
+    10: {"random-split": "one-other-camera"},
+}
+"""The settings of tables by the protocol of their rows."""
+
+
+def make_rows() -> list[PaperRow]:
+    """Every row of every table that a method of ours can stand beside, table by table."""
+    found = []
+    for one in read_published():
+        for table in map(int, one["tables"].split()):
+            setting, method = _find_setting(table, one), _find_method(one["method"], one["protocol"])
+            if setting and method:
+                m, selection = _find_rolls(one["method"])
+                found.append(PaperRow(table, one["tested_on"], one["method"], setting, method, m, selection))
+    return sorted(found, key=lambda row: row.table)
+
+
+def count_published() -> dict[int, int]:
+    """How many rows each table has, those of methods that are not ours included."""
+    tables = [int(table) for one in read_published() for table in one["tables"].split()]
+    return {table: tables.count(table) for table in TABLES}
+
+
+def _find_setting(table: int, one: dict[str, str]) -> str:
+    protocol, tested_on = one["protocol"], one["tested_on"]
+    if table in OF_TABLE and protocol in OF_TABLE[table]:
+        return OF_TABLE[table][protocol]
+    if table == 7:
+        return "camera-specific" if protocol == "camera-specific" else "challenge"
+    if table == 11:
+        return "synthetic-cameras" if "synthetic" in one["method"] else "other-cameras"
+    if protocol == "leave-one-camera-out":
+        return "cross-sensor"
+    return PLACES.get(tested_on, "") if protocol in ("any", "leave-one-dataset-out") else ""
+
+
+def _find_method(published: str, protocol: str) -> str:
+    if published in CLASSICAL:
+        return CLASSICAL[published] if protocol == "any" else ""
+    if published in AUGMENTED:
+        return AUGMENTED[published]
+    name, *parts = re.sub(r" \(.*", "", published).split(", ")
+    if name != "C5":
+        return ""
+    settings = [FIELDS[part] for part in parts if part in FIELDS]
+    specific = not any(part.startswith("m = ") for part in parts)  # camera-specific: a single encoder, no augmentation
+    m = 1 if specific else _find_rolls(published)[0]
+    fields = [f"m={m}", *(each for each in settings if not each.startswith("+"))]
+    added = "+none" if specific else "".join(each for each in settings if each.startswith("+"))
+    return f"c5:paper,{','.join(fields)}{added}"
+
+
+def _find_rolls(published: str) -> tuple[int, Selection]:
+    m = re.search(r"\bm = (\d+)", published)
+    selection = next((SELECTIONS[part] for part in published.split(", ") if part in SELECTIONS), Selection.RANDOM)
+    return (int(m[1]) if m else 1 if published.startswith("C5") else 9), selection
+
+
+FindMethods = Callable[[str, Rolls], list[Method]]
+"""The methods of a name, with rolls."""
+
+
+class Measured(NamedTuple):
+    """What a row of ours came to: a line of `rows.csv`."""
+
+    table: int
+    row: str
+    setting: str
+    method: str
+    images: int
+    networks: int
+    draws: int
+    figures: Statistics
+    deviation: Statistics
+    low: float
+    """The 95 % interval of the mean over images, by bootstrap."""
+    high: float
+    device: str
+    version: str
+
+    def to_csv(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in HEAD}
+        return own | self.figures._asdict() | {f"{name}_sd": value for name, value in self.deviation._asdict().items()}
+
+    @classmethod
+    def from_csv(cls, line: dict[str, str]) -> Measured:
+        kinds = {"table": int, "images": int, "networks": int, "draws": int, "low": float, "high": float}
+        own: dict[str, Any] = {name: kinds.get(name, str)(line[name]) for name in HEAD}
+        figures = Statistics(*(float(line[name]) for name in Statistics._fields))
+        deviation = Statistics(*(float(line[f"{name}_sd"]) for name in Statistics._fields))
+        return cls(**own, figures=figures, deviation=deviation)
+
+
+HEAD = ("table", "row", "setting", "method", "images", "networks", "draws", "low", "high", "device", "version")
+COLUMNS_OF_ROWS = (*HEAD, *(f"{name}{end}" for name in Statistics._fields for end in ("", "_sd")))
+ROWS = "rows.csv"
+
+
+def run_rows(
+    rows: Sequence[PaperRow],
+    samples: Sequence[Sample],
+    folder: Path,
+    find: FindMethods,
+    *,
+    matrices: Mapping[str, CameraMatrices] | None = None,
+    report: Callable[[Done], None] = lambda done: None,
+    track: Track = lambda items, _: items,
+    command: str = "",
+    jobs: int = 1,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Measured]:
+    """Measure rows one after another; what was measured before is taken from its folder. Each is kept as it is done.
+
+    `matrices` of cameras are needed for synthetic test cameras.
+    """
+    measured = {(line.table, line.row): line for line in load_rows(folder)}
+    works = dict.fromkeys((row.work for row in rows), None)
+    found = {work: task for work in works if (task := _find_task(work, samples, folder, find, matrices)) is not None}
+
+    def run(task: _Task, only: Sequence[str] = ()) -> Results | None:
+        return evaluate(
+            *(task.protocol, task.samples, [task.method], task.folder),
+            report=report,
+            track=track,
+            command=command,
+            only=only,
+            say=say,
+        )
+
+    def run_ahead(task: _Task) -> None:
+        run(task, [fold.name for fold in make_folds(task.protocol, task.samples)])
+
+    if jobs > 1:  # several rows at a time; their folds are kept, and found below
+        for _ in in_parallel(run_ahead, found.values(), jobs):
+            pass
+    done: dict[Work, Results | None] = {}
+    for row in rows:
+        if row.work not in done:
+            done[row.work] = run(found[row.work]) if row.work in found else None
+        results = done[row.work]
+        line = None if results is None else _measure(row, results, found[row.work].method)
+        if line is None:
+            say(f"table {row.table}, {row.name}: left out, its data are not given")
+            continue
+        measured[row.table, row.name] = line
+        save_rows(folder, measured.values())
+        say(f"table {row.table}, {row.name}: {line.figures.mean:.2f} (published: {row.figures['mean']})")
+    return list(measured.values())
+
+
+class _Task(NamedTuple):
+    """What is to be run for one or several rows."""
+
+    protocol: Protocol
+    samples: list[Sample]
+    method: Method
+    folder: Path
+
+
+def _find_task(
+    work: Work,
+    samples: Sequence[Sample],
+    folder: Path,
+    find: FindMethods,
+    matrices: Mapping[str, CameraMatrices] | None,
+) -> _Task | None:
+    """None where the data are not given."""
+    used = _choose(samples, work.setting, matrices)
+    protocol = SETTINGS[work.setting].find({name for sample in used for name in (sample.dataset, sample.camera)})
+    if protocol is None:
+        return None
+    (method,) = find(work.method, Rolls((work.m,), (work.selection,)))
+    place = folder / digest_name(work.setting, sorted(sample.name for sample in used))
+    return _Task(_on(protocol, "NUS") if work.setting == "cross-sensor" else protocol, used, method, place)
+
+
+def _on(protocol: Protocol, dataset: str) -> Protocol:
+    """Of a protocol, the folds that test one dataset."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        return [fold for fold in protocol.folds(samples) if fold.name.split("/")[0] == dataset]
+
+    return protocol._replace(folds=folds)
+
+
+def _choose(samples: Sequence[Sample], setting: str, matrices: Mapping[str, CameraMatrices] | None) -> list[Sample]:
+    """What a setting uses: its own photographs, and made images of nothing else."""
+    own = [s for s in samples if not s.made and {s.dataset, s.camera} & set(SETTINGS[setting].names)]
+    if setting == "synthetic-cameras":
+        return [*own, *_make_synthetic(own, samples, matrices)]
+    known = {sample.name for sample in own}
+    return [*own, *(sample for sample in samples if sample.made and sample.sources <= known)]
+
+
+SYNTHETIC = 150
+"""Images that the paper maps to each synthetic test camera."""
+
+
+def _make_synthetic(
+    own: Sequence[Sample], samples: Sequence[Sample], matrices: Mapping[str, CameraMatrices] | None
+) -> Iterator[Sample]:
+    """Photographs of a camera as others would have taken them; none where nothing is known of the cameras."""
+    for camera in TESTED if matrices and own else ():
+        targets = [sample for sample in samples if sample.camera == camera and not sample.made]
+        if targets:
+            made = augment(
+                own, Augmentation.PAPER, SYNTHETIC, np.random.default_rng(0), targets=targets, matrices=matrices
+            )
+            for number, sample in enumerate(made):
+                name = f"synthetic/{camera}/{number:03d}"
+                yield replace(sample, name=name, dataset="synthetic", sources=frozenset(s.name for s in own))
+
+
+def _same_rolls(found: Row, row: PaperRow) -> bool:
+    if found.m is None:
+        return True
+    return found.m == row.m and (found.m == 1 or found.selection == row.selection.value)
+
+
+def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None:
+    """A row of results as a line; None where they do not test what the row does."""
+    own = [each for each in results.rows if each.method == method.name and _same_rolls(each, row)][-1]
+    group = row.tested_on
+    if row.setting == "synthetic-cameras":
+        group = f"synthetic/{row.tested_on.split('/')[1]}"
+    if group not in own.statistics:
+        return None
+    dataset, _, camera = group.partition("/")
+    part = replace(results, images={group: results.images[group]}) if camera else results
+    errors = image_errors(own, part, dataset)
+    errors = errors[np.isfinite(errors)]
+    low, high = interval(errors) if errors.size >= FEWEST else (np.nan, np.nan)
+    both, made = own.statistics[group], own.made[-1]
+    networks = len(method.settings.get("seeds", [])) if method.learns else 0
+    described = (row.table, row.name, row.setting, row.method, errors.size, networks, own.draws)
+    return Measured(*described, both.mean, both.deviation, low, high, made["device"], made["version"])
+
+
+def load_rows(folder: Path) -> list[Measured]:
+    """What was measured in a folder, in the order of the tables; nothing where nothing was."""
+    path = folder / ROWS
+    if not path.exists():
+        return []
+    try:
+        lines = list(csv.DictReader(io.StringIO(read_text(path))))
+        return [Measured.from_csv(line) for line in lines]
+    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: no rows of the paper's tables ({error}); remove it and run them again") from error
+
+
+def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS_OF_ROWS, lineterminator="\n")
+    writer.writeheader()
+    order = {(row.table, row.name): place for place, row in enumerate(make_rows())}
+    kept = sorted(lines, key=lambda line: order.get((line.table, line.row), len(order)))
+    writer.writerows(line.to_csv() for line in kept)
+    return write_file(folder / ROWS, buffer.getvalue().encode())
+
+
+def select_rows(tables: Sequence[int], patterns: Sequence[str]) -> list[PaperRow]:
+    """The rows of some tables, all if none are named, of one of these names, or whose names contain one of these."""
+    for table in tables:
+        if table not in TABLES:
+            raise ParameterError(f"the paper has no table {table}; there are 1 to {max(TABLES)}")
+    rows = [row for row in make_rows() if not tables or row.table in tables]
+    names = {row.name for row in rows}
+    found = [
+        row
+        for row in rows
+        if not patterns or any(row.name == each or (each not in names and each in row.name) for each in patterns)
+    ]
+    if not found:
+        raise ParameterError("no row of the paper's tables is called so; list them to see their names")
+    return found
+
+
+def make_checklist(folder: Path) -> str:
+    """The page on the paper: the words in a folder, with its tables in the place of `<!-- tables -->`."""
+    words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
+    if "<!-- tables -->" not in words:
+        raise DataError(
+            f"{folder}: its words have no place for the tables; write <!-- tables --> in one of its .md files"
+        )
+    return words.replace("<!-- tables -->", "\n\n".join(_format_tables(load_rows(folder)))) + "\n"
+
+
+def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
+    lines = {(line.table, line.row): line for line in measured}
+    for table, title in TABLES.items():
+        rows = [row for row in make_rows() if row.table == table]
+        done = sum((table, row.name) in lines for row in rows)
+        total = count_published()[table]
+        count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run"
+        head = "| tested on: row | published | ours | 95 % over images | median: published, ours | method |"
+        parts = [f"### Table {table}: {title}", f"{count}.", head + "\n|---|---|---|---|---|---|"]
+        body = [_format_row(row, lines.get((table, row.name))) for row in rows]
+        yield "\n\n".join(parts[:2]) + "\n\n" + "\n".join([parts[2], *body])
+
+
+def _format_row(row: PaperRow, line: Measured | None) -> str:
+    one = row.figures
+    ours, over, median = "-", "-", "-"
+    if line is not None:
+        sd = f"±{line.deviation.mean:.2f}" if line.deviation.mean >= 0.005 else ""
+        ours, over = f"{line.figures.mean:.2f}{sd}", f"{line.low:.2f} to {line.high:.2f}"
+        median = f"{line.figures.median:.2f}"
+    return f"| {row.name} | {one['mean']} | {ours} | {over} | {one['median']}, {median} | `{row.method}` |"
