@@ -11,7 +11,7 @@ import typer
 
 from c5.cli.console import console, errors, print_table, show_progress
 from c5.cli.evaluate import find_methods, report_fold
-from c5.cli.options import Bfloat16, Epochs, MatricesFile, Overwrite, check_free
+from c5.cli.options import Bfloat16, Datasets, Epochs, MatricesFile, Overwrite, Seed, check_free
 
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method, Rolls
@@ -93,3 +93,65 @@ def page(
         print(text, end="")
     else:
         console.print(write_file(out, text.encode()))
+
+
+OutPicture = Annotated[Path, typer.Option("--out", "-o", help="The picture to write, .png or .jpg.")]
+Camera = Annotated[list[str] | None, typer.Option("--camera", help="Of this camera; default: of all.")]
+
+
+@app.command()
+def histograms(data: Datasets, out: OutPicture, overwrite: Overwrite = False, camera: Camera = None) -> None:
+    """Draw the mean histogram of each camera with the mean of its lights."""
+    from c5.datasets import read_samples
+    from c5.evaluation.figures import draw_mean_histograms
+
+    check_free(out, overwrite)
+    samples = [sample for sample in read_samples(data) if not camera or sample.camera in camera]
+    console.print(draw_mean_histograms(out, samples, lambda items: show_progress(items, "counting")))
+
+
+@app.command()
+def filters(
+    out: OutPicture,
+    overwrite: Overwrite = False,
+    model: Annotated[str, typer.Option(help="A .c5 file, or the name of a bundled model.")] = "bundled",
+    cameras: Annotated[int, typer.Option(help="How many virtual cameras.", min=1, max=8)] = 4,
+    seed: Seed = 3,
+) -> None:
+    """Draw the filters and the bias that a model emits for one scene through several virtual cameras."""
+    from c5.evaluation.figures import draw_filters
+    from c5.model import load_model
+
+    check_free(out, overwrite)
+    console.print(draw_filters(out, load_model(model), cameras, seed=seed))
+
+
+@app.command()
+def balanced(
+    data: Datasets,
+    estimates: Annotated[Path, typer.Option(help="The CSV file that `c5 evaluate --estimates` wrote.")],
+    method: Annotated[list[str], typer.Option(help="A method in that file, the one to be judged first.")],
+    out: OutPicture,
+    overwrite: Overwrite = False,
+    m: Annotated[int | None, typer.Option("--m", help="Images given, the query included.")] = None,
+    count: Annotated[int, typer.Option(help="How many of the best and of the worst.", min=1)] = 4,
+) -> None:
+    """Show images balanced by several methods and by the truth, where the first is best and worst."""
+    from c5.datasets import read_samples
+    from c5.evaluation.figures import draw_balanced
+
+    check_free(out, overwrite)
+    console.print(draw_balanced(out, estimates, read_samples(data), method, m, count))
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of training runs.")],
+    out: OutPicture,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw the errors of training runs, epoch by epoch."""
+    from c5.evaluation.figures import draw_curves
+
+    check_free(out, overwrite)
+    console.print(draw_curves(out, runs))

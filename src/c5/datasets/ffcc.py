@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def _read_capture(path: Path) -> Capture | None:
     """How a photograph was taken; baseline noise and exposure are not known, and taken for 1 and 0."""
     whole, features = _beside(path, "_exif.mat"), _beside(path, "_exif.txt")
     if whole.exists() and find_spec("scipy") is not None:
-        exif = read_mat(whole).get("exif")
+        exif: Any = read_mat(whole).get("exif")
         try:
             gain, aperture, seconds = (float(exif[name].item().item()) for name in ("ISO", "F_Number", "Exposure_Time"))
             return Capture(gain, aperture, seconds)

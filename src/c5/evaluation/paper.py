@@ -327,14 +327,18 @@ def run_rows(
     found = {work: task for work in works if (task := _find_task(work, samples, folder, find, matrices)) is not None}
 
     def run(task: _Task, only: Sequence[str] = ()) -> Results | None:
-        return evaluate(
-            *(task.protocol, task.samples, [task.method], task.folder),
-            report=report,
-            track=track,
-            command=command,
-            only=only,
-            say=say,
-        )
+        try:
+            return evaluate(
+                *(task.protocol, task.samples, [task.method], task.folder),
+                report=report,
+                track=track,
+                command=command,
+                only=only,
+                say=say,
+            )
+        except DataError as error:  # of this row; others may have all that they need
+            say(f"{task.method.name}: {error}")
+            return None
 
     def run_ahead(task: _Task) -> None:
         run(task, [fold.name for fold in make_folds(task.protocol, task.samples)])
