@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from c5.ccc import locate
-from c5.color import Float32s, angular_error, rgb_to_uv
+from c5.color import Float32s, Float64s, angular_error, rgb_to_uv
 from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
 from c5.errors import DataError, ParameterError, ReadError
@@ -35,17 +35,18 @@ SHOWN = (-0.8, 1.6)
 def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = iter) -> Path:
     """The mean histogram of each camera, with the mean of its lights: they lie elsewhere from camera to camera."""
     cameras = sorted({sample.camera for sample in samples})
-    sums, lights = {}, {}
+    sums: dict[str, Float32s] = {}
+    lights: dict[str, list[Float64s]] = {}
     grid = Grid(limit=2)
     for sample in track(samples):
         found = histogram(sample.read(), grid).by_brightness ** 2  # it holds square roots of shares
-        sums[sample.camera] = sums.get(sample.camera, 0) + found
+        sums[sample.camera] = sums.get(sample.camera, np.zeros_like(found)) + found
         lights.setdefault(sample.camera, []).append(rgb_to_uv(sample.illuminant))
     columns = min(4, len(cameras))
     figure = _figure(columns, -(-len(cameras) // columns), 3.1)
     for place, camera in enumerate(cameras, 1):
         axes = figure.add_subplot(-(-len(cameras) // columns), columns, place)
-        mean = np.asarray(sums[camera])
+        mean = sums[camera]
         extent = (-grid.limit, grid.limit, -grid.limit, grid.limit)
         axes.imshow(np.sqrt(mean / mean.max()), cmap="Greens_r", origin="lower", extent=extent)
         u, v = np.mean(lights[camera], axis=0)
