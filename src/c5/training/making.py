@@ -75,11 +75,7 @@ class Making:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What the made images depend on beside the photographs: the content of the file of matrices, not its name."""
-        try:
-            content = b"" if self.matrices is None else read_regular(self.matrices)
-        except OSError as error:
-            raise DataError(f"{self.matrices}: cannot be read: {error.strerror}") from None
-        return self.to_json() | {"matrices": hashlib.sha256(content).hexdigest()[:16]}
+        return self.to_json() | {"matrices": digest_table(self.matrices)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Making:
@@ -88,6 +84,15 @@ class Making:
             raise ParameterError("how images are made is not described as it should be")
         options = {name: bool(data[name]) for name in OPTIONS if name in data}
         return cls(Augmentation(data["method"]), count, matrices, seed, **options)
+
+
+def digest_table(path: str | None) -> str:
+    """Of the content of a file of matrices, or of none."""
+    try:
+        content = b"" if path is None else read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 OPTIONS = ("via_xyz", "alone", "unless_given")
