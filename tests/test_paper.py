@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds
+from test_datasets import write_ffcc
 from test_evaluation import photographs
+from test_layouts import write_intel_tau
 from typer.testing import CliRunner
 
 from c5 import DataError, Geometry, Grid, LinearImage, ParameterError, ReadError, histogram
@@ -21,7 +23,8 @@ from c5.ccc import locate
 from c5.choices import Recipe
 from c5.cli.app import app
 from c5.color import uv_to_rgb
-from c5.datasets import ImageFile, Sample
+from c5.datasets import ImageFile, Sample, read_samples
+from c5.datasets.sample import Capture
 from c5.demo import VirtualCamera, render_roll
 from c5.evaluation.estimates import ESTIMATES, write_estimates
 from c5.evaluation.figures import draw_curves, draw_mean_histograms
@@ -248,6 +251,33 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000 for path in drawn)
     with pytest.raises(ReadError, match="folder of a run"):
         draw_curves(tmp_path / "no.png", [tmp_path])
+
+
+def test_folds_of_intel_tau_are_read_where_there_are_lists(tmp_path: Path) -> None:
+    """By as much of the path as a list gives, counted from 1 or from 0."""
+    write_intel_tau(tmp_path)
+    assert {sample.fold for sample in read_samples(tmp_path)} == {None}
+    (tmp_path / "folds").mkdir()
+    (tmp_path / "folds" / "fold_1.txt").write_text("Canon_5DSR/field_3_cameras/shot_017.tiff\nshot_002.tiff\n")
+    (tmp_path / "folds" / "fold_2.txt").write_text("Mobile_SonyIMX135\\field_3_cameras\\shot_017.tiff\n")
+    folds = {(sample.camera, sample.path.stem): sample.fold for sample in read_samples(tmp_path)}
+    assert folds == {
+        ("Canon_5DSR", "shot_017"): 0,
+        ("Canon_5DSR", "shot_002"): 0,
+        ("Mobile_SonyIMX135", "shot_017"): 1,
+        ("Mobile_SonyIMX135", "shot_002"): 0,
+    }
+
+
+def test_how_gehler_shi_was_taken_is_read(tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    write_ffcc(tmp_path / "GehlerShi")
+    exif = {"ISO": np.uint16(320), "F_Number": 3.5, "Exposure_Time": 0.0125, "Make": "Canon"}
+    scipy_io.savemat(tmp_path / "GehlerShi" / "000001_exif.mat", {"exif": exif})
+    scipy_io.savemat(tmp_path / "GehlerShi" / "000002_exif.mat", {"exif": {"Make": "Canon"}})
+    first, second = [sample.capture for sample in read_samples(tmp_path)][:2]
+    assert first == Capture(320, 3.5, 0.0125)
+    assert second is None or second.gain is None
 
 
 def test_rows_are_listed() -> None:
