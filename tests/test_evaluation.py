@@ -878,6 +878,11 @@ def test_a_camera_specific_network_is_trained_by_the_command(tmp_path: Path, mon
     done = CliRunner().invoke(
         app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
     )
+    assert "or the augmentation none" in str(done.exception)  # of what the recipe makes unless told otherwise
+    small += ["--augmentation", "none", "--overwrite"]
+    done = CliRunner().invoke(
+        app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
+    )
     assert done.exit_code == 0, done.output
     model = load_model(tmp_path / "run" / "model.c5")
     assert (model.grid.bins, model.file.n_images, model.takes(8)) == (32, 1, 0)

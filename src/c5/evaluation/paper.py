@@ -20,7 +20,7 @@ from c5.augmentation import Augmentation, augment
 from c5.choices import Selection
 from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
-from c5.errors import DataError, ParameterError
+from c5.errors import C5Error, DataError, ParameterError
 from c5.evaluation.methods import Method, Rolls, Track, digest_name
 from c5.evaluation.protocols import (
     PROTOCOLS,
@@ -336,7 +336,7 @@ def run_rows(
                 only=only,
                 say=say,
             )
-        except DataError as error:  # of this row; others may have all that they need
+        except C5Error as error:  # of this row; others may have all that they need
             say(f"{task.method.name}: {error}")
             return None
 

@@ -53,6 +53,11 @@ class Making:
 
         Where photographs of other cameras are lent, they are mapped to the cameras of the others.
         """
+        if self.unless_given and self.matrices is None:
+            raise ParameterError(
+                f"the paper's recipe makes {self.count} images, of cameras whose matrices are known: "
+                "give matrices=read_matrices(FILE), or the augmentation none"
+            )
         matrices = None if self.matrices is None else read_matrices(self.matrices)
         rng = np.random.default_rng([self.seed, self.count])
         made = augment(
