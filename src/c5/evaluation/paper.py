@@ -505,17 +505,20 @@ def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
         done = sum((table, row.name) in lines for row in rows)
         total = count_published()[table]
         count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run"
-        head = "| tested on: row | published | ours | 95 % over images | median: published, ours | method |"
-        parts = [f"### Table {table}: {title}", f"{count}.", head + "\n|---|---|---|---|---|---|"]
+        head = (
+            "| tested on: row | published | ours | difference | 95 % over images | median: published, ours | method |"
+        )
+        parts = [f"### Table {table}: {title}", f"{count}.", head + "\n|---|---|---|---|---|---|---|"]
         body = [_format_row(row, lines.get((table, row.name))) for row in rows]
         yield "\n\n".join(parts[:2]) + "\n\n" + "\n".join([parts[2], *body])
 
 
 def _format_row(row: PaperRow, line: Measured | None) -> str:
     one = row.figures
-    ours, over, median = "-", "-", "-"
+    ours, apart, over, median = "-", "-", "-", "-"
     if line is not None:
         sd = f"±{line.deviation.mean:.2f}" if line.deviation.mean >= 0.005 else ""
         ours, over = f"{line.figures.mean:.2f}{sd}", f"{line.low:.2f} to {line.high:.2f}"
-        median = f"{line.figures.median:.2f}"
-    return f"| {row.name} | {one['mean']} | {ours} | {over} | {one['median']}, {median} | `{row.method}` |"
+        apart, median = f"{line.figures.mean - float(one['mean']):+.2f}", f"{line.figures.median:.2f}"
+    cells = (row.name, one["mean"], ours, apart, over, f"{one['median']}, {median}", f"`{row.method}`")
+    return f"| {' | '.join(cells)} |"
