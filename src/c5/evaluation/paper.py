@@ -504,13 +504,21 @@ def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
         rows = [row for row in make_rows() if row.table == table]
         done = sum((table, row.name) in lines for row in rows)
         total = count_published()[table]
-        count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run"
-        head = (
-            "| tested on: row | published | ours | difference | 95 % over images | median: published, ours | method |"
-        )
-        parts = [f"### Table {table}: {title}", f"{count}.", head + "\n|---|---|---|---|---|---|---|"]
+        count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run."
         body = [_format_row(row, lines.get((table, row.name))) for row in rows]
-        yield "\n\n".join(parts[:2]) + "\n\n" + "\n".join([parts[2], *body])
+        yield f"### Table {table}: {title}\n\n{count}\n\n" + "\n".join([*PAGE_HEAD, *body])
+
+
+HEADINGS = (
+    "tested on: row",
+    "published",
+    "ours",
+    "difference",
+    "95 % over images",
+    "median: published, ours",
+    "method",
+)
+PAGE_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
 
 
 def _format_row(row: PaperRow, line: Measured | None) -> str:
