@@ -121,8 +121,8 @@ def test_check_shows_what_is_there(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.output.splitlines() if "│" in line]
     assert cells == [
-        ["Gehler-Shi", "Canon1D", "2", "30x24", "-", "2", "2"],
-        ["NUS", "Canon1DsMkIII", "3", "30x24", "-", "3", "3"],
+        ["Gehler-Shi", "Canon1D", "2", "30x24", "-", "-", "2"],
+        ["NUS", "Canon1DsMkIII", "3", "30x24", "-", "-", "3"],
     ]
     assert "layout ffcc" in done.output
     assert "note: Canon1D is inside the name Canon1DsMkIII" in done.output
