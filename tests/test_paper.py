@@ -29,17 +29,10 @@ from c5.demo import VirtualCamera, render_roll
 from c5.evaluation.estimates import ESTIMATES, write_estimates
 from c5.evaluation.figures import draw_curves, draw_mean_histograms
 from c5.evaluation.methods import Classical, Method, Rolls
-from c5.evaluation.paper import (
-    SETTINGS,
-    count_published,
-    load_rows,
-    make_checklist,
-    make_rows,
-    run_rows,
-    select_rows,
-)
+from c5.evaluation.paper import SETTINGS, count_published, make_rows, select_rows
 from c5.evaluation.report import read_published
 from c5.evaluation.significance import compare, interval
+from c5.evaluation.suite import load_rows, make_checklist, run_rows
 from c5.histograms import Histograms
 from c5.io.marks import cut_signature
 from c5.rolls import draw_rolls

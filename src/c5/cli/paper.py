@@ -54,7 +54,8 @@ def tables(
     """
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples
-    from c5.evaluation.paper import run_rows, select_rows
+    from c5.evaluation.paper import select_rows
+    from c5.evaluation.suite import run_rows
 
     rows = select_rows(table or [], row or [])
 
@@ -83,7 +84,7 @@ def page(
     overwrite: Overwrite = False,
 ) -> None:
     """Make the page on the paper: its contents as a checklist."""
-    from c5.evaluation.paper import make_checklist
+    from c5.evaluation.suite import make_checklist
     from c5.io.files import write_file
 
     if out is not None:

@@ -146,6 +146,8 @@ def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
         one.set(xlabel="epoch", ylabel="degrees")
         one.grid(visible=True, color="#dddddd", linewidth=0.6)
         one.set_yscale("log")
+        one.yaxis.set_major_formatter("{x:g}")
+        one.yaxis.set_minor_formatter("{x:g}")
         if one.lines:
             one.legend(frameon=False, fontsize=8)
     return _write(path, figure)
