@@ -32,7 +32,7 @@ from c5.evaluation.methods import Classical, Method, Rolls
 from c5.evaluation.paper import SETTINGS, count_published, make_rows, select_rows
 from c5.evaluation.report import read_published
 from c5.evaluation.significance import compare, interval
-from c5.evaluation.suite import load_rows, make_checklist, run_rows
+from c5.evaluation.suite import gather_rows, load_rows, make_checklist, run_rows
 from c5.histograms import Histograms
 from c5.io.marks import cut_signature
 from c5.rolls import draw_rolls
@@ -160,6 +160,10 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
         select_rows([], ["BrightMean"])
     assert [row.name for row in select_rows([4], ["Cube+: C5, m = 1"])] == ["Cube+: C5, m = 1"]
     assert len(select_rows([4], ["Cube+: C5"])) == 7
+    gather_rows([tmp_path / "run", tmp_path / "run"], tmp_path / "all")
+    assert load_rows(tmp_path / "all") == load_rows(tmp_path / "run")
+    with pytest.raises(DataError, match="no such file"):
+        gather_rows([tmp_path], tmp_path / "all")
     (tmp_path / "run" / "words.md").write_text("# Words\n\n<!-- tables -->\n")
     page = make_checklist(tmp_path / "run")
     assert f"| Cube+: gray-world | 3.52 | {lines[0].figures.mean:.2f} |" in page

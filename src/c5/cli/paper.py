@@ -78,6 +78,17 @@ def tables(
 
 
 @app.command()
+def gather(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders with rows.csv; later ones win.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder whose rows.csv they are added to.")],
+) -> None:
+    """Put rows that were run apart, on several machines say, into one folder."""
+    from c5.evaluation.suite import gather_rows
+
+    console.print(gather_rows(runs, out))
+
+
+@app.command()
 def page(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with rows.csv and NAME.md with words on it.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,

@@ -232,6 +232,15 @@ def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
     return write_file(folder / ROWS, buffer.getvalue().encode())
 
 
+def gather_rows(folders: Sequence[Path], out: Path) -> Path:
+    """Add the rows of some folders to those of another; of the same row the last one stays."""
+    for folder in folders:
+        if not (folder / ROWS).exists():
+            raise DataError(f"{folder / ROWS}: no such file; give folders in which rows of the paper were run")
+    lines = [line for folder in (out, *folders) for line in load_rows(folder)]
+    return save_rows(out, {(line.table, line.row): line for line in lines}.values())
+
+
 def make_checklist(folder: Path) -> str:
     """The page on the paper: the words in a folder, with its tables in the place of `<!-- tables -->`."""
     words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
@@ -243,13 +252,14 @@ def make_checklist(folder: Path) -> str:
 
 
 def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
-    lines = {(line.table, line.row): line for line in measured}
+    lines = {(line.setting, line.method, line.row): line for line in measured}  # a row may stand in several tables
     for table, title in TABLES.items():
         rows = [row for row in make_rows() if row.table == table]
-        done = sum((table, row.name) in lines for row in rows)
+        found = [lines.get((row.setting, row.method, row.name)) for row in rows]
+        done = sum(line is not None for line in found)
         total = count_published()[table]
         count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run."
-        body = [_format_row(row, lines.get((table, row.name))) for row in rows]
+        body = [_format_row(row, line) for row, line in zip(rows, found, strict=True)]
         yield f"### Table {table}: {title}\n\n{count}\n\n" + "\n".join([*PAGE_HEAD, *body])
 
 
