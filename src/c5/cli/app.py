@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from c5.cli import catalog, data, plugin, sensor
+from c5.cli import catalog, data, paper, plugin, sensor
 from c5.cli.archive import archive
 from c5.cli.augment import augment
 from c5.cli.balance import balance
@@ -55,6 +55,7 @@ PANELS: dict[str, dict[str, Any]] = {
     "Researchers": {
         "evaluate": evaluate,
         "report": report,
+        "paper": paper.app,
         "worst": worst,
         "augment": augment,
         "methods": methods,

@@ -94,7 +94,11 @@ def prepare(
     out: OutFile,
     purpose: Annotated[
         list[str] | None,
-        typer.Option("--for", help="What for: bundled (default), plain, paper or ffcc; may be given several times."),
+        typer.Option(
+            "--for",
+            help="What for: bundled (default), plain, paper or ffcc, with fields set as in paper,n=128; may be given "
+            "several times.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     layout: LayoutName = None,
