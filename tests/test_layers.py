@@ -23,7 +23,7 @@ LAYERS = [
     {"model"},
     {"estimators"},
     {"photos"},
-    {"augmentation"},
+    {"augmentation", "studio"},
     {"evaluation"},
     {"training"},
     {"cli"},
