@@ -133,7 +133,7 @@ def rebalance(picture: Pixels, photo: Photo, illuminant: Float64s) -> Pixels:
     return np.asarray(np.rint(np.clip(linear, 0, 1) ** (1 / 2.2) * 255), dtype=np.uint8)
 
 
-_LINEAR: Float32s = (np.arange(256, dtype=np.float32) / 255) ** np.float32(2.2)
+_LINEAR: Float32s = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 
 
 class Thumbnails:

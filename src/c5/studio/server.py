@@ -231,6 +231,7 @@ def listen(port: int = 0) -> socket.socket:
         if hasattr(socket, "SO_REUSEADDR"):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
+        listener.listen(128)  # who comes before the server is ready waits
     except (OSError, OverflowError) as error:
         listener.close()
         raise ParameterError(f"port {port}: {getattr(error, 'strerror', None) or error}; choose another") from None
