@@ -41,7 +41,7 @@ pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and 
 
 
 @contextmanager
-def chromium(profile: Path, width: int = 1280, height: int = 800, *, scripts: bool = True) -> Iterator[Any]:
+def chromium(profile: Path, width: int = 1280, height: int = 1700, *, scripts: bool = True) -> Iterator[Any]:
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
@@ -52,7 +52,6 @@ def chromium(profile: Path, width: int = 1280, height: int = 800, *, scripts: bo
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
     try:
-        browser.set_window_size(width, 2 * height - browser.get_window_size()["height"] + 0)
         yield browser
     finally:
         browser.quit()
@@ -98,6 +97,17 @@ class Page:
     def click(self, id: str) -> None:
         self.find(id).click()
 
+    def choose(self, name: str) -> str:
+        """Go to the grid, click a photograph, and say its id."""
+        if self.find("back").is_displayed():
+            self.click("back")
+        tile = self.browser.find_element(By.XPATH, f"//*[@class and contains(@aria-label, '{name},')]")
+        tile.click()
+        return str(tile.get_attribute("data-id"))
+
+    def undo(self) -> None:
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+
     def run(self, code: str, *arguments: Any) -> Any:
         """What an asynchronous function of the page gives; its modules are at hand."""
         head = "const done = arguments[arguments.length - 1]; const given = [...arguments].slice(0, -1);"
@@ -105,7 +115,8 @@ class Page:
         return self.browser.execute_async_script(head + body, *arguments)
 
     def complaints(self) -> list[str]:
-        return [line["message"] for line in self.browser.get_log("browser") if line["level"] == "SEVERE"]
+        lines = [line["message"] for line in self.browser.get_log("browser") if line["level"] == "SEVERE"]
+        return [line for line in lines if "/measure " not in line]  # a patch that is too dark is refused
 
 
 @pytest.fixture(scope="module")
@@ -205,10 +216,10 @@ def test_the_grid_shows_the_shoot_and_what_is_wrong_with_it(page: Page) -> None:
 
 
 def test_a_person_corrects_agrees_and_takes_back_with_keys_alone(page: Page, session: Session) -> None:
-    page.press(Keys.HOME, Keys.ARROW_RIGHT, Keys.ENTER)
+    id = page.choose("0002.dng")
+    page.press(Keys.ENTER)
     canvas = page.find("after")
-    wait_for(lambda: canvas.is_displayed() and canvas.get_attribute("data-drawn"))
-    id = canvas.get_attribute("data-drawn")
+    wait_for(lambda: canvas.is_displayed() and canvas.get_attribute("data-drawn") == id)
     picture = "return document.getElementById('after').toDataURL()"
     before = page.browser.execute_script(picture)
     page.press("]]]")
@@ -220,9 +231,7 @@ def test_a_person_corrects_agrees_and_takes_back_with_keys_alone(page: Page, ses
     wait_for(lambda: {each["warmer"] for each in rows(session).values() if each["group"] == row["group"]} == {9})
     assert len(fellows) > 1
     for _ in range(2):
-        page.press(Keys.CONTROL, "z")
-        ActionChains(page.browser).key_up(Keys.CONTROL).perform()
-        wait_for(lambda: page.text("said").startswith("Taken back"))
+        page.undo()
     wait_for(lambda: {each["warmer"] for each in rows(session).values()} == {0})
     page.press("b")
     assert page.find("before").is_displayed()
@@ -239,7 +248,8 @@ def test_a_person_corrects_agrees_and_takes_back_with_keys_alone(page: Page, ses
 
 
 def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
-    page.press(Keys.HOME, Keys.ENTER)
+    page.choose("0001.dng")
+    page.press(Keys.ENTER)
     wait_for(lambda: page.find("after").is_displayed())
     wait_for(lambda: page.run("return (await (await import('./static/loupe.js')).loupe.picture)?.plane ? 1 : 0"))
     asked = "return performance.getEntriesByType('resource').filter((each) => !each.name.includes('shoot?')).length"
@@ -258,9 +268,9 @@ def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
 
 
 def test_a_gray_rectangle_and_names_of_groups(page: Page, session: Session) -> None:
-    page.press(Keys.HOME, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+    id = page.choose("0003.dng")
+    page.press(Keys.ENTER)
     wait_for(lambda: page.find("after").is_displayed())
-    id = page.find("after").get_attribute("data-drawn")
     page.press("p")
     assert page.find("patch").is_displayed()
     page.press(Keys.ARROW_LEFT * 3, "-", Keys.ENTER)
@@ -268,13 +278,14 @@ def test_a_gray_rectangle_and_names_of_groups(page: Page, session: Session) -> N
     if page.find("gray-box").is_displayed():
         page.click("gray-group")
         wait_for(lambda: {row["id"]: row for row in rows(session).values()}[id]["reference"])
-        page.press(Keys.CONTROL, "z")
-        ActionChains(page.browser).key_up(Keys.CONTROL).perform()
+        page.undo()
         wait_for(lambda: not any(row["reference"] for row in rows(session).values()))
-    page.press(Keys.ESCAPE, "m")
+    page.choose("0003.dng")
+    page.press("m")
     page.find("name-text").send_keys("The church", Keys.ENTER)
     wait_for(lambda: "The church" in {row["group"] for row in rows(session).values()})
-    assert "The church" in [each.text for each in page.browser.find_elements(By.CSS_SELECTOR, ".group h3")]
+    titles = "return [...document.querySelectorAll('.group h3')].map((each) => each.textContent)"
+    wait_for(lambda: "The church" in page.browser.execute_script(titles))
     page.press("j")
     wait_for(lambda: "The church" not in {row["group"] for row in rows(session).values()})
 
@@ -283,7 +294,7 @@ def test_another_tab_sees_what_was_decided(page: Page, address: str, session: Se
     first = page.browser.current_window_handle
     page.browser.switch_to.new_window("tab")
     other = Page(page.browser, address)
-    row = rows(session)["0003.dng"]
+    row = rows(session)["0006.dng"]
     session.act({"do": "agree", "ids": [row["id"]], "agreed": True}, session.tell()["number"])
     label = f"return document.getElementById('photo-{row['id']}').getAttribute('aria-label')"
     for handle in (page.browser.current_window_handle, first):
@@ -317,7 +328,7 @@ def test_nothing_is_cut_off(page: Page, width: int) -> None:
         }).map((each) => each.id || each.tagName)
     """
     assert page.browser.execute_script(too_wide) == []
-    page.browser.set_window_size(1280, 800)
+    page.browser.set_window_size(1280, 1700)
 
 
 def test_a_browser_without_scripts_is_told(address: str, tmp_path: Path) -> None:

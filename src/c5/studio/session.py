@@ -333,8 +333,13 @@ class Session:
     def act(self, event: Event, seen: int) -> None:
         """Follow a decision of a person who has seen everything up to a number."""
         with self._lock:
-            known = self._complete(event)
-            self._check_seen(event, seen)
+            try:
+                known = self._complete(event)
+                self._check_seen(event, seen)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                if isinstance(error, C5Error):
+                    raise
+                raise ParameterError(f"not a decision: {str(event)[:80]}") from None
             if known["do"] not in ("undo", "redo"):
                 follow(self._decisions, known)
             self._journal.add(known)

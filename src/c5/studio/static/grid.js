@@ -210,7 +210,7 @@ function showHeader(row) {
   if (latest.some((photo) => photo.reference)) parts.push("by its gray card");
   if (doubtful) parts.push(`${doubtful} doubtful`);
   if (agreed) parts.push(`${agreed === photos.length ? "all" : agreed} look${agreed === 1 && photos.length > 1 ? "s" : ""} right`);
-  header.titleLine.textContent = /^\d+$/.test(name) ? `Light ${name}` : name || "no group yet";
+  header.titleLine.textContent = /^\d+$/.test(name) ? `Light ${name}` : name || (latest.every((photo) => photo.failure) ? "Cannot be read" : "No group yet");
   header.text.textContent = parts.join(" · ");
   header.chip.style.background = middle ? colorOf(middle) : "transparent";
 }
