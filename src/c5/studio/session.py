@@ -569,40 +569,37 @@ class Session:
 
     def _share_lights(self) -> None:
         """Give every group its light; photographs that are in none yet are grouped first."""
-        with self._lock:
-            entries = [entry for entry in self._entries.values() if entry.own is not None]
-            decisions = self._decisions
-            places = {entry.id: Path(os.path.abspath(entry.path)) for entry in entries}
-            groups = {places[id]: name for id, name in decisions.groups.items() if id in places}
-            references = tuple(
-                Reference(self._entries[id].path, gray.box, np.array(gray.light))
-                for id, gray in decisions.references.items()
-                if id in places
-            )
-            own = [entry.own for entry in entries if entry.own is not None]
-            shared, _ = balance_sets(own, Sets(groups, references), Fallback.NONE, self._say)
-            new = {
-                entry.id: each.group
-                for entry, each in zip(entries, shared, strict=True)
-                if entry.id not in decisions.groups
-            }
-            for entry, each in zip(entries, shared, strict=True):
-                if (
-                    entry.shared is None
-                    or (each.illuminant != entry.shared.illuminant).any()
-                    or each.group != entry.shared.group
-                ):
-                    entry.shared = each
-                    self._touch(entry)
-            self._has_groups = True
-            if new:
-                self._journal.add({"do": "found", "groups": new})
-                self._take_found(new)
+        while True:
+            with self._lock:
+                decisions = self._decisions
+                known = [(entry, entry.own) for entry in self._entries.values() if entry.own is not None]
+            # Without the lock: the first time takes many seconds, and pages go on asking.
+            sets = self._describe_sets([entry for entry, _ in known], decisions)
+            shared, _ = balance_sets([own for _, own in known], sets, Fallback.NONE, self._say)
+            with self._lock:
+                if (decisions.groups, decisions.references) == (self._decisions.groups, self._decisions.references):
+                    self._take_shared([entry for entry, _ in known], shared)
+                    return
 
-    def _take_found(self, new: Mapping[str, str | None]) -> None:
-        self._decisions = decide(self._journal.events)
-        for id in new:
-            self._touch(self._entries[id])
+    def _describe_sets(self, entries: Sequence[Entry], decisions: Decisions) -> Sets:
+        places = {entry.id: Path(os.path.abspath(entry.path)) for entry in entries}
+        groups = {places[id]: name for id, name in decisions.groups.items() if id in places}
+        grays = {id: gray for id, gray in decisions.references.items() if id in places}
+        return Sets(groups, tuple(Reference(places[id], gray.box, np.array(gray.light)) for id, gray in grays.items()))
+
+    def _take_shared(self, entries: Sequence[Entry], shared: Sequence[Balance]) -> None:
+        for entry, new in zip(entries, shared, strict=True):
+            old, entry.shared = entry.shared, new
+            if old is None or old.group != new.group or (old.illuminant != new.illuminant).any():
+                self._touch(entry)
+        self._has_groups = True
+        found = {entry.id: new.group for entry, new in zip(entries, shared, strict=True)}
+        found = {id: name for id, name in found.items() if id not in self._decisions.groups}
+        if found:
+            self._journal.add({"do": "found", "groups": found})
+            self._decisions = decide(self._journal.events)
+            for id in found:
+                self._touch(self._entries[id])
 
     def _say(self, note: str) -> None:
         self._said[printable(note)] = None
@@ -728,7 +725,9 @@ class Session:
         steps = [[step.action.value, self._short(step.place), self._short(step.message)] for step in shown]
         told = {"id": plan.id, "state": plan.state, "message": self._short(plan.message), "counts": counts}
         has_dng = any(step.output == "xmp" and step.path.suffix.lower() == ".dng" for step in plan.steps)
-        note = "Adobe's programs read no sidecar of a DNG" if has_dng else ""
+        note = (
+            "Adobe's programs read no sidecar of a DNG: they need copies, with c5 studio --out DIR" if has_dng else ""
+        )
         return told | {"steps": steps if plan.state != "writing" else [], "note": note, "outputs": [*plan.outputs]}
 
     def _short(self, text: object) -> str:

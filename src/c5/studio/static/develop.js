@@ -32,6 +32,14 @@ export class Preview {
     }
     this.sample = new Uint16Array(sample);
     this.levels = new Uint32Array(65536);
+    this.smaller = new Map(); // by how many times
+  }
+
+  // The same picture, so many times smaller each way: the mean of its pixels.
+  shrunk(times) {
+    if (times <= 1) return this;
+    if (!this.smaller.has(times)) this.smaller.set(times, shrink(this, times));
+    return this.smaller.get(times);
   }
 
   // The 97th percentile of the brightest channel is shown at 0.9.
@@ -50,46 +58,64 @@ export class Preview {
     return 0.9 / Math.max(level / 65535, 1e-4);
   }
 
-  // A picture as ImageData, every `step`-th pixel of it. Without an illuminant: the camera's own colors.
-  develop(illuminant, matrix, step = 1) {
+  // A picture as ImageData, so many times smaller. Without an illuminant: the camera's own colors.
+  develop(illuminant, matrix, times = 1) {
     const gains = illuminant ? illuminant.map((value) => illuminant[1] / value) : [1, 1, 1];
     const least = Math.min(...gains);
     const multipliers = gains.map((gain) => gain / least);
     const exposure = this.exposure(multipliers);
     const colors = (illuminant && matrix ? matrix : IDENTITY).map((value) => value * exposure);
-    const width = Math.ceil(this.width / step);
-    const height = Math.ceil(this.height / step);
+    const { rgb, flags, width, height } = this.shrunk(times);
     const image = new ImageData(width, height);
     const out = new Uint32Array(image.data.buffer);
     const [red, green, blue] = multipliers.map((value) => value / 65535);
     const [a, b, c, d, e, f, g, h, i] = colors.map((value) => (value * STEPS) / BRIGHTEST);
-    const { rgb, flags } = this;
     const whitens = Boolean(illuminant);
-    let to = 0;
-    for (let y = 0; y < this.height; y += step) {
-      let at = y * this.width;
-      for (let x = 0; x < this.width; x += step, at += step) {
-        let r = rgb[3 * at] * red;
-        let n = rgb[3 * at + 1] * green;
-        let u = rgb[3 * at + 2] * blue;
-        r = r < 1 ? r : 1;
-        n = n < 1 ? n : 1;
-        u = u < 1 ? u : 1;
-        if (whitens && flags[at] & CLIPPED) {
-          out[to++] = whiten(r, n, u, colors);
-          continue;
-        }
-        let p = a * r + b * n + c * u;
-        let q = d * r + e * n + f * u;
-        let s = g * r + h * n + i * u;
-        p = p > 0 ? (p < STEPS ? p : STEPS) : 0;
-        q = q > 0 ? (q < STEPS ? q : STEPS) : 0;
-        s = s > 0 ? (s < STEPS ? s : STEPS) : 0;
-        out[to++] = 0xff000000 | (ENCODED[s | 0] << 16) | (ENCODED[q | 0] << 8) | ENCODED[p | 0];
+    for (let at = 0, from = 0; at < out.length; at += 1, from += 3) {
+      let r = rgb[from] * red;
+      let n = rgb[from + 1] * green;
+      let u = rgb[from + 2] * blue;
+      r = r < 1 ? r : 1;
+      n = n < 1 ? n : 1;
+      u = u < 1 ? u : 1;
+      if (whitens && flags[at] & CLIPPED) {
+        out[at] = whiten(r, n, u, colors);
+        continue;
       }
+      let p = a * r + b * n + c * u;
+      let q = d * r + e * n + f * u;
+      let s = g * r + h * n + i * u;
+      p = p > 0 ? (p < STEPS ? p : STEPS) : 0;
+      q = q > 0 ? (q < STEPS ? q : STEPS) : 0;
+      s = s > 0 ? (s < STEPS ? s : STEPS) : 0;
+      out[at] = 0xff000000 | (ENCODED[s | 0] << 16) | (ENCODED[q | 0] << 8) | ENCODED[p | 0];
     }
     return image;
   }
+}
+
+function shrink({ rgb, flags, width, height }, times) {
+  const [wide, high] = [Math.max(1, Math.floor(width / times)), Math.max(1, Math.floor(height / times))];
+  const [pixels, marks] = [new Uint16Array(3 * wide * high), new Uint8Array(wide * high)];
+  const side = Math.min(times, width, height);
+  for (let y = 0, to = 0; y < high; y += 1) {
+    for (let x = 0; x < wide; x += 1, to += 1) {
+      let [red, green, blue, clipped] = [0, 0, 0, 0];
+      for (let down = 0; down < side; down += 1) {
+        for (let across = 0, at = (y * times + down) * width + x * times; across < side; across += 1, at += 1) {
+          red += rgb[3 * at];
+          green += rgb[3 * at + 1];
+          blue += rgb[3 * at + 2];
+          clipped += flags[at] & CLIPPED;
+        }
+      }
+      pixels[3 * to] = red / side ** 2;
+      pixels[3 * to + 1] = green / side ** 2;
+      pixels[3 * to + 2] = blue / side ** 2;
+      marks[to] = 2 * clipped > side ** 2 ? CLIPPED : 0;
+    }
+  }
+  return { rgb: pixels, flags: marks, width: wide, height: high };
 }
 
 // Clipped pixels become neutral, unless a channel is so dark that the thing has a color.

@@ -115,13 +115,13 @@ function showPanel() {
   byId("release").hidden = !photo?.reference;
   if (!photo) return;
   const state = photo.failure || (photo.kelvin ? { model: "its own light", set: "the light of its group", reference: "by a gray patch", hand: "corrected by you" }[photo.by] || photo.by : "its light is being found");
-  byId("facts").textContent = [state, photo.doubtful ? `doubtful, ± ${photo.doubt}°` : photo.doubt !== undefined ? `± ${photo.doubt}°` : ""].filter(Boolean).join(" · ");
+  byId("facts").textContent = [state, photo.doubt === undefined ? "" : `${photo.doubtful ? "doubtful, " : ""}±\u00a0${photo.doubt.toFixed(1)}°`].filter(Boolean).join(" · ");
   byId("facts").classList.toggle("doubtful", Boolean(photo.doubtful && !photo.agreed));
   const about = [["Camera", photo.camera], ["Taken", photo.time?.slice(0, 16)], ["Note", photo.note]];
   if (photo.look) about.push(["Light", `${showKelvin(photo.light_kelvin)}, tint ${showTint(photo.light_tint)}`]);
   byId("about").replaceChildren(...about.filter(([, value]) => value).flatMap(([key, value]) => [element("dt", key), element("dd", value)]));
   byId("group-name").textContent = photo.group ? (/^\d+$/.test(photo.group) ? `light ${photo.group}` : photo.group) : "";
-  byId("agree").textContent = photo.agreed ? "Not right yet" : "Looks right";
+  byId("agree-text").textContent = photo.agreed ? "Not right yet" : "Looks right";
   byId("mini").setAttribute("aria-label", describe(photo));
   showSliders(lookOf(photo));
 }

@@ -70,19 +70,19 @@ export function balanceFor(picture, look) {
 export function draw(picture, canvas, look, { moving = false, before = false } = {}) {
   const started = performance.now();
   const { preview, told } = picture;
-  const shown = (canvas.parentElement.clientWidth || 800) * devicePixelRatio * (canvas.dataset.full ? 4 : 1);
-  let step = Math.max(1, Math.floor(preview.width / Math.max(shown, 1)));
-  if (moving && picture.took / step ** 2 > SLOW) step = Math.ceil(step * Math.sqrt(picture.took / step ** 2 / SLOW));
+  const shown = Math.max((canvas.parentElement.clientWidth || 800) * devicePixelRatio, 1);
+  let times = canvas.dataset.full ? 1 : Math.max(1, Math.floor(preview.width / shown));
+  while (moving && picture.took / times ** 2 > SLOW) times += 1;
   const { illuminant, matrix } = before
     ? { illuminant: told.as_shot, matrix: told.as_shot_matrix }
     : balanceFor(picture, look);
-  const image = preview.develop(illuminant, matrix, step);
+  const image = preview.develop(illuminant, matrix, times);
   if (canvas.width !== image.width || canvas.height !== image.height) {
     canvas.width = image.width;
     canvas.height = image.height;
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
-  picture.took = (performance.now() - started) * step ** 2; // what all of its pixels would take
+  picture.took = (performance.now() - started) * times ** 2; // what all of its pixels would take
   canvas.dataset.drawn = picture.id;
   return image;
 }
