@@ -78,6 +78,9 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_damaged(run: tuple[Path, Calla
     changes: list[Callable[[dict[str, Any]], object]] = [
         lambda state: state.update(epoch=float("inf")),
         lambda state: state.update(epoch=7),
+        lambda state: state["optimizer"]["state"][0].update(
+            exp_avg=state["optimizer"]["state"][0]["exp_avg"].to(torch.bfloat16)
+        ),
         lambda state: state.update(history="[]"),
         lambda state: state.update(history=state["history"].replace(":", ": Infinity,", 1)),
         lambda state: state.update(config="[" * 100_000),

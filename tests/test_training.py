@@ -108,6 +108,31 @@ def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch
     assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
 
 
+def test_interrupted_amid_an_epoch_is_uninterrupted(
+    few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C saves what is worth saving: never weights of an epoch that has not ended."""
+    plan = Plan(config(epochs=3, batch_sizes=(4,)), ["x"], [])
+    whole = train(plan, few, tmp_path / "whole", device=CPU, checkpoint_seconds=1e9)
+    step, steps = Trainer._step, 0
+
+    def interrupted(self: Trainer, *row: torch.Tensor) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 2 * (len(few) // 4) + 2:  # the second step of the third epoch
+            raise KeyboardInterrupt
+        step(self, *row)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(plan, few, tmp_path / "parts", device=CPU, checkpoint_seconds=1e9)
+    parts = train(plan, few, tmp_path / "parts", device=CPU, checkpoint_seconds=1e9)
+    for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    assert (tmp_path / "whole" / "log.csv").read_text() == (tmp_path / "parts" / "log.csv").read_text()
+
+
 def test_an_extended_run_goes_on_by_the_longer_schedule(data: TrainingData, tmp_path: Path) -> None:
     """Stopped and resumed it is the same; a checkpoint of a longer run is not one of a shorter."""
     short, longer = (config(batch_sizes=(4, 8), epochs=count) for count in (2, 4))

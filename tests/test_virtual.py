@@ -19,6 +19,7 @@ from test_training import StoppedError, stop_after
 
 from c5.augmentation import map_image
 from c5.color import Float64s, angular_error
+from c5.colorimetry.matrices import COLUMNS, CameraMatrices
 from c5.datasets import Sample, palettes
 from c5.datasets.features import PaletteFeature
 from c5.datasets.palettes import VIEWS, Palettes, code_weights, make_palettes
@@ -53,6 +54,17 @@ CONFIG = VirtualTraining(
     queries_per_camera=3,
     average_decay=0.9,
 )
+MATRICES = {
+    "Alpha": (
+        [[0.7, -0.2, 0.0], [-0.6, 1.3, 0.4], [-0.1, 0.1, 0.7]],
+        [[0.6, -0.1, -0.1], [-0.8, 1.5, 0.3], [-0.1, 0.2, 0.7]],
+    ),
+    "Beta": (
+        [[0.9, -0.3, 0.0], [-0.3, 1.0, 0.3], [0.0, 0.1, 0.6]],
+        [[0.7, 0.0, -0.1], [-0.4, 1.2, 0.2], [-0.1, 0.2, 0.5]],
+    ),
+}
+"""Like those that camera makers give."""
 NAMES = ["Alpha", "Alpha", "Alpha", "Alpha", "Beta", "Beta"]
 
 
@@ -219,6 +231,74 @@ def test_labels_go_where_gray_goes(photos: list[tuple[LinearImage, Float64s]], m
     assert (angular_error(seen, batch.illuminants.numpy()) < 0.6).all()  # half a cell of the fine grid
 
 
+TABLE = {name: CameraMatrices(name, np.array(warm), np.array(cold)) for name, (warm, cold) in MATRICES.items()}
+
+
+def draw_existing(data: TrainingData, table: dict[str, CameraMatrices], **shares: float) -> tuple[Array, Array, Array]:
+    """Images, their matrices and the illuminants of the queries of virtual cameras that all exist."""
+    config = dataclasses.replace(CONFIG, steps_per_epoch=20, table_share=0.0, exchange_share=0.0)
+    config = dataclasses.replace(config, **shares)  # type: ignore[arg-type]
+    batches = VirtualBatches(dataclasses.replace(data, matrices=table), config, CPU)
+    images, _, matrices, _, illuminants, _ = batches.draw(0, np.random.default_rng(5))
+    return images, matrices, illuminants
+
+
+@pytest.mark.parametrize("share", ["table_share", "exchange_share"])
+def test_a_camera_that_exists_takes_the_light_to_the_label(data: TrainingData, share: str) -> None:
+    images, matrices, illuminants = draw_existing(data, TABLE, **{share: 1.0})
+    queries = images[..., : CONFIG.queries_per_camera]
+    seen = np.einsum("scqij,scqj->scqi", matrices[:, :, : queries.shape[-1]], data.illuminants[queries])
+    assert angular_error(seen, illuminants).max() < 0.05
+    gray = np.einsum("sckij,sckj->scki", matrices, data.illuminants[images])
+    assert (gray > 0).all()  # whatever the light
+
+
+def test_through_its_own_matrices_a_camera_is_itself(data: TrainingData) -> None:
+    table = {name: dataclasses.replace(TABLE["Alpha"], name=name) for name in ("Alpha", "Beta")}
+    _, matrices, _ = draw_existing(data, table, table_share=1.0)
+    np.testing.assert_allclose(
+        matrices / matrices[..., 1:2, 1:2], np.broadcast_to(np.eye(3), matrices.shape), atol=1e-5
+    )
+
+
+def test_lights_are_exchanged_for_those_of_the_other_camera(data: TrainingData) -> None:
+    images, _, illuminants = draw_existing(data, TABLE, exchange_share=1.0)
+    for camera, other in (("Alpha", "Beta"), ("Beta", "Alpha")):
+        found = illuminants[data.cameras[images[..., 0]] == camera].reshape(-1, 1, 3)
+        known = data.illuminants[data.cameras == other]
+        assert angular_error(*np.broadcast_arrays(found, known)).min(axis=1).max() < 0.05
+
+
+def test_a_camera_without_matrices_keeps_its_virtual_ones(data: TrainingData) -> None:
+    alone = {"Beta": TABLE["Beta"]}
+    images, matrices, _ = draw_existing(data, alone, table_share=0.5, exchange_share=0.5)
+    _, free, _ = draw_existing(data, alone)
+    kept = data.cameras[images[..., 0]] == "Alpha"
+    assert kept.any()
+    np.testing.assert_array_equal(matrices[kept], free[kept])
+
+
+def test_cameras_held_out_are_not_in_the_table(samples: list[Sample], tmp_path: Path) -> None:
+    """Nor under another name: a run with them in its file of matrices is the run without."""
+    unseen = dataclasses.replace(TABLE["Beta"], name="Beta")
+    twin = dataclasses.replace(unseen, name="Twin")
+    models = []
+    for number, extra in enumerate(([], [unseen, twin])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_matrices(folder / "matrices.csv", [TABLE["Alpha"], *extra])
+        plan = Plan(dataclasses.replace(CONFIG, epochs=1), ["x"], [], matrices=str(folder / "matrices.csv"))
+        own = [sample for sample in samples if sample.camera == "Alpha"]
+        models.append(train(plan, own, folder, device=CPU, unseen=["Beta"]).state_dict())
+    for name, tensor in models[0].items():
+        torch.testing.assert_close(models[1][name], tensor, rtol=0, atol=0, msg=name)
+
+
+def write_matrices(path: Path, cameras: list[CameraMatrices]) -> None:
+    rows = [[each.name, *each.matrix_a.ravel(), *each.matrix_d65.ravel()] for each in cameras]
+    path.write_text("\n".join(",".join(map(str, row)) for row in [("camera", *COLUMNS), *rows]) + "\n")
+
+
 def test_resume_is_the_same_run_and_the_model_is_the_average(
     samples: list[Sample], data: TrainingData, tmp_path: Path
 ) -> None:
@@ -248,6 +328,7 @@ def test_bad_settings_are_refused(data: TrainingData) -> None:
         ("shift_nats", 2.0),
         ("matrix_spread", -1.0),
         ("relight_share", 2.0),
+        ("table_share", 0.8),
     ):
         with pytest.raises(ParameterError, match=name):
             dataclasses.replace(CONFIG, **{name: wrong})  # type: ignore[arg-type]

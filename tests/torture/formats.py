@@ -648,7 +648,7 @@ def use_checkpoints(folder: Path) -> Use:
                 for each in value:
                     walk(each)
             else:
-                found.append(value.detach().numpy() if isinstance(value, torch.Tensor) else value)
+                found.append(value.detach().float().numpy() if isinstance(value, torch.Tensor) else value)
 
         walk(trainer.state())
         return digest(*found)

@@ -20,7 +20,7 @@ from c5.augmentation.mapping import MappedImage
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import COOLEST, HOTTEST, CameraMatrices
 from c5.datasets import Sample
-from c5.datasets.facts import all_names, full_name, match_name
+from c5.datasets.facts import all_names, full_name, leave_out, match_name
 from c5.errors import DataError, ParameterError
 from c5.image import Crop, LinearImage, shrink
 
@@ -179,10 +179,6 @@ class Proposal(NamedTuple):
     """From lights that are known."""
 
 
-def _content(matrices: CameraMatrices) -> bytes:
-    return matrices.matrix_a.tobytes() + matrices.matrix_d65.tobytes()
-
-
 @dataclass(frozen=True, eq=False)
 class Material:
     """What a method may use."""
@@ -209,9 +205,7 @@ class Material:
                 raise ParameterError("no photograph is left to augment; give others, or exclude fewer cameras")
             return kept
 
-        hidden = {_content(each) for name, each in matrices.items() if full_name(name) in barred}
-        known = {name: each for name, each in matrices.items() if _content(each) not in hidden}
-        return cls(allowed(sources), allowed(targets), known)
+        return cls(allowed(sources), allowed(targets), leave_out(matrices, exclude))
 
     def is_calibrated(self, sample: Sample) -> bool:
         return match_name(sample.camera, self.matrices) is not None

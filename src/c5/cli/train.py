@@ -52,7 +52,7 @@ def train(
     Needs the train extra. Uses a GPU where there is one.
     """
     start_torch()
-    from c5.training.config import make_config, read_config, set_fields
+    from c5.training.config import VirtualTraining, make_config, read_config, set_fields
     from c5.training.making import find_making
     from c5.training.run import Plan
 
@@ -76,7 +76,8 @@ def train(
     )
     known = str(matrices.resolve()) if matrices else None
     making = None if augmentation is None else find_making(augmentation, made, known)
-    plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making)
+    table = known if isinstance(training, VirtualTraining) else None
+    plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making, table)
     _run(out, plan, tensorboard, overwrite)
 
 

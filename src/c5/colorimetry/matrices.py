@@ -65,6 +65,11 @@ class CameraMatrices:
         if not (_see(self.matrix(_temperatures()), _whites()) > 0).all():
             raise ParameterError(f"{self.name}: the matrices give white a negative channel between 2500 and 7500 K")
 
+    @property
+    def content(self) -> bytes:
+        """The same for cameras with the same matrices."""
+        return self.matrix_a.tobytes() + self.matrix_d65.tobytes()
+
     def matrix(self, kelvin: ArrayLike) -> Float64s:
         """(..., 3, 3) XYZ to camera RGB in light of a temperature, interpolated in its inverse (Eqs. 1 and 2).
 

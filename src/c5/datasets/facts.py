@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+
+from c5.colorimetry.matrices import CameraMatrices
 
 SHORT_NAMES = {
     "Canon1D": "Canon-EOS-1D",
@@ -30,6 +32,13 @@ def full_name(camera: str) -> str:
 def match_name(camera: str, matrices: Collection[str]) -> str | None:
     """What a table of matrices calls a camera: the same name, or its name in full. Never a part of one."""
     return next((name for name in (camera, full_name(camera)) if name in matrices), None)
+
+
+def leave_out(matrices: Mapping[str, CameraMatrices], cameras: Iterable[str]) -> dict[str, CameraMatrices]:
+    """A table without these cameras, and without any that has the very matrices of one: makers sell a sensor twice."""
+    barred = {full_name(camera) for camera in cameras}
+    hidden = {each.content for name, each in matrices.items() if full_name(name) in barred}
+    return {name: each for name, each in matrices.items() if each.content not in hidden}
 
 
 def all_names(camera: str) -> frozenset[str]:

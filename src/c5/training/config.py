@@ -193,6 +193,11 @@ class VirtualTraining(_Training):
     """Share of images that get the light of another image of their camera."""
     repaint_nats: float = 0.3
     """How much the weight of a color in a scene changes: other scenes, made of the same colors."""
+    table_share: float = 0.4
+    """Share of virtual cameras that are real ones of the table of matrices, where one is given."""
+    exchange_share: float = 0.3
+    """Share of virtual cameras that are other cameras of the data, in lights that those met; the matrices of both must
+    be in the table."""
     mixed_queries: int = 0
     """So many of the queries of a virtual camera are two scenes in one, both in the same light."""
     balance: float = 0.0
@@ -201,6 +206,7 @@ class VirtualTraining(_Training):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("mixed_queries", self.mixed_queries, 0, self.queries_per_camera)
+        check_range("table_share + exchange_share", self.table_share + self.exchange_share, 0, 1)
         if self.grid.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from c5.choices import Recipe
 from c5.classical import METHODS
 from c5.color import Float64s
+from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
 from c5.datasets.features import EstimateFeature, Feature, HistogramFeature, PaletteFeature, VividnessFeature
 from c5.datasets.palettes import Palettes, join
@@ -34,6 +35,8 @@ class TrainingData:
     """(images, 1 + crops, channels, n, n) for `RealTraining`: what networks see of the image and of crops of it."""
     palettes: Palettes | None = None
     """For `VirtualTraining`."""
+    matrices: Mapping[str, CameraMatrices] | None = None
+    """For `VirtualTraining`: a table of cameras, without any that must stay unseen."""
 
     def __post_init__(self) -> None:
         counts = {len(self.illuminants), len(self.cameras)}
@@ -77,14 +80,19 @@ def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
     return list(dict.fromkeys(found))
 
 
-def load_training_data(samples: Sequence[Sample], config: TrainConfig, track: Track = iter) -> TrainingData:
-    """The data of a training from samples that are prepared for it."""
+def load_training_data(
+    samples: Sequence[Sample],
+    config: TrainConfig,
+    track: Track = iter,
+    matrices: Mapping[str, CameraMatrices] | None = None,
+) -> TrainingData:
+    """The data of a training from samples that are prepared for it, with the matrices of cameras that it may use."""
     illuminants = np.stack([sample.illuminant for sample in samples])
     cameras = np.array([sample.camera for sample in samples])
     feature = training_feature(config)
     loaded = (load_feature(sample, feature) for sample in track(samples))
     if not isinstance(config, RealTraining):
-        return TrainingData(illuminants, cameras, palettes=join(loaded))
+        return TrainingData(illuminants, cameras, palettes=join(loaded), matrices=matrices)
     views = np.empty((len(samples), 1 + config.crops, *config.grid.without_strips.shape), np.float16)
     for index, histograms in enumerate(loaded):
         views[index] = histograms.seen

@@ -80,6 +80,8 @@ class Trainer:
         self.share = torch.ones((), device=self.device)  # of the current weights in their average, a step
         self.totals = torch.zeros(2, device=self.device)  # loss, angular error
         self.steps: dict[int, Callable[..., None]] = {}
+        self.amid_epoch = False
+        """Whether weights are those of an epoch that has not ended; `state` is good for resuming only if not."""
 
     @property
     def model(self) -> Network:
@@ -114,6 +116,7 @@ class Trainer:
         if batch not in self.steps:
             self.steps[batch] = self._make_step([array[0].clone() for array in on_device])
         step = self.steps[batch]
+        self.amid_epoch = True
         for index in range(count):
             step(*(array[index] for array in on_device))
         self.steps_done += count
@@ -124,6 +127,7 @@ class Trainer:
             self._fail("weights became infinite")
         self.epoch += 1
         self.history.append(Epoch(self.epoch, loss, error))
+        self.amid_epoch = False
         return self.history[-1]
 
     def _fail(self, what: str) -> None:
@@ -146,8 +150,9 @@ class Trainer:
         """Go on from where a checkpoint was taken. One that does not fit raises ValueError, or what torch does."""
         optimizer, parameters = state["optimizer"], list(self.network.parameters())
         moments = [(number, tensor) for number, kept in optimizer["state"].items() for tensor in kept.values()]
-        if any(tensor.ndim and tensor.shape != parameters[number].shape for number, tensor in moments):
-            raise ValueError("moments of other weights")
+        for number, tensor in moments:
+            if (tensor.ndim and tensor.shape != parameters[number].shape) or tensor.dtype != torch.float32:
+                raise ValueError("moments of other weights")
         if type(state["epoch"]) is not int or type(state["steps_done"]) is not int or state["epoch"] != len(history):
             raise ValueError("another number of epochs")
         if not all(math.isfinite(epoch.loss + epoch.error) for epoch in history):

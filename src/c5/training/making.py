@@ -44,11 +44,7 @@ class Making:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What the made images depend on beside the photographs: the content of the file of matrices, not its name."""
-        try:
-            content = b"" if self.matrices is None else read_regular(self.matrices)
-        except OSError as error:
-            raise DataError(f"{self.matrices}: cannot be read: {error.strerror}") from None
-        return self.to_json() | {"matrices": hashlib.sha256(content).hexdigest()[:16]}
+        return self.to_json() | {"matrices": digest_table(self.matrices)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Making:
@@ -56,6 +52,15 @@ class Making:
         if type(count) is not int or type(seed) is not int or not isinstance(matrices, str | None):
             raise ParameterError("how images are made is not described as it should be")
         return cls(Augmentation(data["method"]), count, matrices, seed)
+
+
+def digest_table(path: str | None) -> str:
+    """Of the content of a file of matrices, or of none."""
+    try:
+        content = b"" if path is None else read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def find_making(name: str, count: int, matrices: str | None = None) -> Making:

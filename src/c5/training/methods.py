@@ -20,11 +20,19 @@ from c5.datasets.torus import TorusFeature
 from c5.errors import ParameterError, ReadError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
-from c5.training.config import RealTraining, RollKind, TrainConfig, make_config, read_config, set_fields
+from c5.training.config import (
+    RealTraining,
+    RollKind,
+    TrainConfig,
+    VirtualTraining,
+    make_config,
+    read_config,
+    set_fields,
+)
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
-from c5.training.making import Making, find_making
+from c5.training.making import Making, digest_table, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, Progress, train
 from c5.training.tensors import DAMAGED, read_checkpoint
@@ -65,6 +73,8 @@ class C5:
     seeds: tuple[int, ...] = (0,)
     """A network is trained with each; their estimates count as repeats."""
     making: Making | None = None
+    matrices: str | None = None
+    """A CSV with the matrices of cameras that virtual ones are drawn from."""
     learns: bool = True
 
     @property
@@ -73,7 +83,13 @@ class C5:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | _making(self.making) | self.rolls.settings
+        return {"config": self.config.to_json(), "seeds": list(self.seeds)} | self._inputs | self.rolls.settings
+
+    @property
+    def _inputs(self) -> dict[str, Any]:
+        """What a network depends on beside its configuration and its fold."""
+        table = {} if self.matrices is None else {"matrices": digest_table(self.matrices)}
+        return _making(self.making) | table
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
@@ -97,14 +113,15 @@ class C5:
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
-        content = [config.to_json(), _making(self.making), task.digest]
+        content = [config.to_json(), self._inputs, task.digest]
         folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
         if not (folder / "model.c5").exists():
-            plan = Plan(config, [], [], self.making)
+            plan = Plan(config, [], [], self.making, self.matrices)
             plan.save(folder)
             images = add_made(task, self.making, (training_feature(config),))
             shown = iter(task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"))
-            train(plan, images, folder, report=partial(_advance, shown), checkpoint_seconds=10)
+            told = partial(_advance, shown)
+            train(plan, images, folder, report=told, checkpoint_seconds=10, unseen=task.fold.unseen)
         return load_network(folder, config)
 
 
@@ -214,5 +231,6 @@ def make_methods(
         network = config.networks[0]
         own = replace(rolls, n_images=(network.n_images,)) if network.kind is RollKind.SEPARATE else rolls
         title = ",".join([Path(name).stem, *settings])
-        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), making))
+        table = matrices if isinstance(config, VirtualTraining) else None
+        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), making, table))
     return methods

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,9 @@ import numpy as np
 import torch
 
 from c5.color import Float64s, angular_error
+from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
+from c5.datasets.facts import leave_out
 from c5.datasets.features import Feature, HistogramFeature
 from c5.errors import ParameterError, ReadError, WriteError
 from c5.evaluation.methods import REPEATS
@@ -34,7 +36,7 @@ from c5.training.config import TrainConfig, train_config_from_json
 from c5.training.data import Track, load_stacks, load_training_data, training_feature
 from c5.training.export import export_model
 from c5.training.loop import Epoch, Evaluator, Trainer
-from c5.training.making import Making
+from c5.training.making import Making, digest_table
 from c5.training.network import Network
 from c5.training.tensors import DAMAGED, SEAL, read_checkpoint, seal
 
@@ -50,10 +52,11 @@ class Plan(NamedTuple):
     data: list[str]  # folders
     hold_out: list[str]  # cameras that are validated on, and never trained on
     making: Making | None = None  # images to make of the others
+    matrices: str | None = None  # a CSV with the matrices of cameras that virtual ones are drawn from
 
     def save(self, folder: Path) -> None:
         making = None if self.making is None else self.making.to_json()
-        content = {"config": self.config.to_json(), "data": self.data, "hold_out": self.hold_out, "making": making}
+        content = self._asdict() | {"config": self.config.to_json(), "making": making}
         write_file(folder / "config.json", json.dumps(content, indent=1).encode())
 
     @classmethod
@@ -65,7 +68,10 @@ class Plan(NamedTuple):
             for names in (content["data"], content["hold_out"]):
                 if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                     raise ValueError("folders and cameras must be lists of names")
-            return cls(config, content["data"], content["hold_out"], making)
+            matrices = content.get("matrices")
+            if not isinstance(matrices, str | None):
+                raise ValueError("matrices must be the name of a file")
+            return cls(config, content["data"], content["hold_out"], making, matrices)
         except FileNotFoundError:
             raise ReadError(f"{folder}: no training run here; start one first") from None
         except OSError as error:
@@ -139,18 +145,21 @@ def train(
     device: torch.device | None = None,
     board: Any = None,
     checkpoint_seconds: float = 0,
+    unseen: Iterable[str] = (),
 ) -> Network:
     """Train from the last checkpoint in the folder, or from the start, and write the model file.
 
     The samples must be prepared with `features`. `report` hears of each epoch, and in a last call of the errors on the
     cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There is a
-    checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last.
+    checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last. Cameras that must stay
+    `unseen`, and those held out, are not even taken from the matrices.
     """
     check_hold_out(plan.hold_out, {sample.camera for sample in samples})
     own = [sample for sample in samples if sample.camera not in plan.hold_out]
     held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
     validation = Validation(held, plan.config) if held else None
-    trainer = Trainer(plan.config, load_training_data(own, plan.config, track), device)
+    table = None if plan.matrices is None else leave_out(read_matrices(plan.matrices), {*plan.hold_out, *unseen})
+    trainer = Trainer(plan.config, load_training_data(own, plan.config, track, table), device)
     rows, saved = load_checkpoint(trainer, folder), -math.inf
     try:
         for epoch in trainer.run():
@@ -164,7 +173,7 @@ def train(
             _post(board, rows[-1])
             report(Progress(epoch, found))
     except KeyboardInterrupt:
-        if rows and len(rows) == trainer.epoch:  # between two epochs
+        if rows and len(rows) == trainer.epoch and not trainer.amid_epoch:
             save_checkpoint(trainer, rows, folder)
         raise
     final = None if validation is None else summarize_repeats(validation.errors(trainer.model, REPEATS)).mean
@@ -185,6 +194,8 @@ def train(
 def _describe(plan: Plan, own: Sequence[Sample]) -> dict[str, Any]:
     cameras = sorted({camera for sample in own for camera in sample.cameras})
     described = {"config": plan.config.to_json(), "cameras": cameras, "images": len(own)}
+    if plan.matrices is not None:
+        described["matrices"] = {"file": Path(plan.matrices).name, "digest": digest_table(plan.matrices)}
     return described if plan.making is None else described | {"making": plan.making.to_json()}
 
 

@@ -24,6 +24,7 @@ from c5.histograms import Grid
 from c5.training.batches import Batch
 from c5.training.config import VirtualTraining
 from c5.training.data import TrainingData
+from c5.training.sensors import Sensors
 
 OFF_DIAGONAL = ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
 DEVIATIONS = np.array([0.30, 0.11, 0.12, 0.10, 0.08, 0.14])
@@ -60,6 +61,7 @@ class VirtualBatches:
         self.cameras = [np.flatnonzero(data.cameras == camera) for camera in np.unique(data.cameras)]
         lights = [data.illuminants[own] for own in self.cameras]
         self.references = np.stack([np.exp(np.log(light).mean(axis=0)) for light in lights])  # a typical one of each
+        self.sensors = Sensors(data, self.cameras, config) if data.matrices else None
         self.colors = PaletteColors(data.palettes, device)
         self.warp = Warp(config.grid, device)
 
@@ -78,6 +80,8 @@ class VirtualBatches:
             lit[..., -mixed:] = lit[..., :mixed]
         reference = self.references[chosen].reshape(*shape, 3)
         matrices, illuminants = self._cameras(images, lit, reference, rng)
+        if self.sensors is not None:
+            self.sensors.replace(chosen.reshape(shape), images, matrices, illuminants, rng)
         views = rng.choice(len(VIEWS), size=images.shape, p=VIEWS)
         waves = _waves(images.shape, config.repaint_nats, rng)
         present = rng.random((*shape, queries)) >= config.empty_roll_share
