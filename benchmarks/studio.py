@@ -38,7 +38,7 @@ from c5.photos.picture import develop
 
 SIZE = (4000, 6000)
 SCALE = 16
-"""So many photosites each way show the same, so that two thousand files fit on a disk."""
+"""So many photosites each way show the same, and the same in all colors: two thousand files fit on a disk."""
 RENDERED = 16
 START = datetime(2026, 6, 20, 9)
 TIME = b"2026:06:20 09:00:00"
@@ -65,24 +65,22 @@ def make_shoot(folder: Path, files: int, catalog: Path) -> None:
     cameras = [VirtualCamera.random(rng) for _ in range(2)]
     lights = [LIGHTS[family](rng) for family in ("window", "tungsten", "sun", "led")]
     folder.mkdir()
-    rendered = []
+    rendered, known = [], []
     for index in range(RENDERED):
         camera, light = cameras[index % 2], lights[index * len(lights) // RENDERED]
         photo = render_photo(camera, "portrait", light, rng, (SIZE[0] // SCALE, SIZE[1] // SCALE))
-        raw = photo.raw.repeat(SCALE, axis=0).repeat(SCALE, axis=1)
-        data = encode_dng(raw, camera, Layout(lossless_jpeg=True, time=START, exposure=9.0))
+        layout = Layout(lossless_jpeg=True, time=START, exposure=9.0)
+        small = folder / "small.dng"
+        small.write_bytes(encode_dng(photo.raw, camera, layout))
+        found = read_photo(small, stored_grid())
+        assert isinstance(found, Photo)
+        known.append(found)
+        small.unlink()
+        gray = photo.raw[..., 1:2].repeat(SCALE, axis=0).repeat(SCALE, axis=1).repeat(3, axis=2)
         buffer = io.BytesIO()
         picture = Image.fromarray(develop(photo.image, photo.illuminant)).resize((1620, 1080))
         picture.save(buffer, "JPEG", quality=88)
-        rendered.append(embed(data, buffer.getvalue()))
-    first = folder / "first.dng"
-    known: list[Photo] = []
-    for data in rendered:
-        first.write_bytes(data)
-        found = read_photo(first, stored_grid())
-        assert isinstance(found, Photo)
-        known.append(found)
-    first.unlink()
+        rendered.append(embed(encode_dng(gray, camera, layout), buffer.getvalue()))
     Catalog.open(catalog).close()
     connection = connect(catalog)
     with transaction(connection):

@@ -77,6 +77,7 @@ def walk_through(page: Page) -> None:
     page.click("back")
     page.press("oo")
     assert page.find("order").get_attribute("value") == "group"
+    page.press(Keys.HOME)
     groups = int(re.findall(r"(\d+) groups?", page.text("counts"))[0])
     for _ in range(groups):
         page.press("A")

@@ -164,7 +164,8 @@ def make_app(session: Session, token: str) -> ASGIApp:
     def again(wish: dict[str, Any]) -> None:
         session.look_again()
 
-    pages = {path.name: path.read_bytes() for path in resources.files("c5.studio").joinpath("static").iterdir()}
+    names = [each.name for each in resources.files("c5.studio").joinpath("static").iterdir()]
+    pages = {name: resources.files("c5.studio").joinpath("static", name).read_bytes() for name in names}
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")

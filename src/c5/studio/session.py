@@ -11,7 +11,6 @@ import hashlib
 import os
 import secrets
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -38,7 +37,6 @@ from c5.photos.outputs import Output
 from c5.photos.photo import Photo, Thumbnail
 from c5.photos.picture import Pixels, encode_picture
 from c5.photos.plane import tabulate_plane
-from c5.photos.plans import Action, Step, plan_steps, take_step
 from c5.photos.previews import (
     SIDE,
     Thumbnails,
@@ -54,13 +52,14 @@ from c5.photos.taste import Look, Taste
 from c5.photos.writing import plan_outputs
 from c5.studio.decisions import Correction, Decisions, Gray, decide, follow
 from c5.studio.journal import Event, Journal, journal_path
+from c5.studio.planning import Plan
+from c5.studio.work import Work
 from c5.words import plural
 
 EMBEDDED, LINEAR = "embedded", "linear"
 """Kinds of thumbnails: what the camera put into its file, and what is developed here."""
 KEPT_PREVIEWS = 5
 """Of 17 MB each."""
-STEPS_SHOWN = 2000
 ABOUT = {"file", "camera", "time", "kelvin", "tint", "light_kelvin", "light_tint", "look", "by", "note"}
 """Of `describe`, what a page is told of every photograph."""
 
@@ -93,45 +92,6 @@ class Entry:
     """The number of the last change of anything a page shows of it."""
     decided: int = 0
     """The number of the last decision about it."""
-
-
-@dataclass
-class Work:
-    """Something that takes a while."""
-
-    what: str
-    total: int
-    done: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds; None as long as nobody can tell."""
-        taken = time.monotonic() - self.started
-        return None if not self.done or taken < 0.5 else taken / self.done * (self.total - self.done)
-
-    def tell(self) -> dict[str, Any]:
-        left = self.left
-        return {
-            "what": self.what,
-            "done": self.done,
-            "total": self.total,
-            "left": None if left is None else round(left),
-        }
-
-
-@dataclass
-class Plan:
-    """What will be written, and what has become of it."""
-
-    id: str
-    outputs: dict[str, Output]
-    replace_custom: bool
-    which: str
-    steps: list[Step] = field(default_factory=list)
-    state: str = "planning"
-    """planning, ready, writing, written, or stopped."""
-    message: str = ""
 
 
 class Session:
@@ -200,7 +160,7 @@ class Session:
                 "undo": decisions.can_undo,
                 "redo": decisions.can_redo,
                 "outputs": {name: output.help for name, output in self.outputs.items()},
-                "plan": None if self._plan is None else self._tell_plan(self._plan),
+                "plan": None if self._plan is None else self._plan.tell(self._short),
             }
 
     def _row(self, entry: Entry) -> dict[str, Any]:
@@ -647,7 +607,7 @@ class Session:
             if not self._has_groups:
                 raise ParameterError("the lights are still being found; wait for them")
             outputs = {name: self.outputs[name] for name in names}
-            plan = self._plan = Plan(secrets.token_hex(8), outputs, replace_custom, which)
+            plan = self._plan = Plan(outputs, replace_custom, which)
             self._begin("studio-plan", lambda: self._make_plan(plan))
 
     def write(self, id: str) -> None:
@@ -671,64 +631,21 @@ class Session:
         return [final for id in ids if (final := self._finish(self._entries[id])) is not None]
 
     def _make_plan(self, plan: Plan) -> None:
-        try:
-            balances = self._chosen(plan)
-            with ExitStack() as stack, self._working("planning", len(balances) * len(plan.outputs)) as work:
+        balances = self._chosen(plan)
+        everything = [entry.path for entry in self._entries.values()]
+        with ExitStack() as stack, self._working("planning", len(balances) * len(plan.outputs)) as work:
+            try:
                 catalog = self._open_settings(stack).catalog
-                everything = [entry.path for entry in self._entries.values()]
-                places, refused = plan_outputs(
-                    everything,
-                    plan.outputs,
-                    self.out,
-                    self.folder,
-                    lambda at: catalog is not None and catalog.holds(at),
-                )
-                paths = {each.path for each in balances}
-                steps = [
-                    Step(failure.path, "", failure.path, Action.FAIL, failure.message)
-                    for failure in refused
-                    if failure.path in paths
-                ]
-                for step in plan_steps(balances, plan.outputs, places, replace_custom=plan.replace_custom):
-                    steps.append(step)
-                    work.done += 1
-                    if self._stopping.is_set():
-                        return
-                plan.steps, plan.state = steps, "ready"
-        except C5Error as error:
-            plan.state, plan.message = "stopped", str(error)
+                holds = (lambda place: False) if catalog is None else catalog.holds
+                places, refused = plan_outputs(everything, plan.outputs, self.out, self.folder, holds)
+                plan.make(balances, places, refused, work, self._stopping.is_set)
+            except C5Error as error:
+                plan.state, plan.message = "stopped", str(error)
 
     def _carry_out(self, plan: Plan) -> None:
         balances = {each.path: each for each in self._chosen(plan)}
-        due = [index for index, step in enumerate(plan.steps) if step.action in (Action.WRITE, Action.CHANGE)]
-        with self._working("writing", len(due)) as work:
-            for index in due:
-                step = plan.steps[index]
-                if step.path in balances:
-                    output = plan.outputs[step.output]
-                    step = take_step(step, balances[step.path], output, replace_custom=plan.replace_custom)
-                    plan.steps[index] = step
-                if step.is_full:
-                    plan.state = "stopped"
-                    plan.message = f"the disk is full: {work.done} of {len(due)} written; make room, then write again"
-                    return
-                work.done += step.action is not Action.FAIL
-                if self._stopping.is_set():
-                    return
-        plan.state = "written"
-
-    def _tell_plan(self, plan: Plan) -> dict[str, Any]:
-        counts = {action.value: 0 for action in Action}
-        for step in plan.steps:
-            counts[step.action.value] += 1
-        shown = sorted(plan.steps, key=lambda step: list(Action).index(step.action), reverse=True)[:STEPS_SHOWN]
-        steps = [[step.action.value, self._short(step.place), self._short(step.message)] for step in shown]
-        told = {"id": plan.id, "state": plan.state, "message": self._short(plan.message), "counts": counts}
-        has_dng = any(step.output == "xmp" and step.path.suffix.lower() == ".dng" for step in plan.steps)
-        note = (
-            "Adobe's programs read no sidecar of a DNG: they need copies, with c5 studio --out DIR" if has_dng else ""
-        )
-        return told | {"steps": steps if plan.state != "writing" else [], "note": note, "outputs": [*plan.outputs]}
+        with self._working("writing", len(plan.due)) as work:
+            plan.carry_out(balances, work, self._stopping.is_set)
 
     def _short(self, text: object) -> str:
         """Text without the folder, which everybody knows."""
