@@ -92,6 +92,8 @@ class Entry:
     """The number of the last change of anything a page shows of it."""
     decided: int = 0
     """The number of the last decision about it."""
+    row: tuple[int, dict[str, Any]] = (-1, {})
+    """What pages are told of it, as of a number."""
 
 
 class Session:
@@ -164,6 +166,11 @@ class Session:
             }
 
     def _row(self, entry: Entry) -> dict[str, Any]:
+        if entry.row[0] != entry.changed:
+            entry.row = entry.changed, self._describe(entry)
+        return entry.row[1]
+
+    def _describe(self, entry: Entry) -> dict[str, Any]:
         decisions = self._decisions
         row: dict[str, Any] = {
             "id": entry.id,
@@ -190,7 +197,7 @@ class Session:
         row |= {key: told[key] for key in ABOUT if key != "file"}
         row |= {"doubt": round(own, 2), "doubtful": own > UNCERTAIN_DEG, "roll": told["roll"]}
         row["kelvin_low"], row["kelvin_high"] = told["kelvin_low"], told["kelvin_high"]
-        row["movable"] = final.photo.matrices is not None
+        row |= {"known": True, "movable": final.photo.matrices is not None}
         seen = hashlib.blake2b(np.round(final.illuminant, 5).tobytes(), digest_size=5).hexdigest()
         return row | {"version": f"{row['thumbnail']}-{seen}"}
 
@@ -223,12 +230,14 @@ class Session:
         """A JPEG of a photograph as it will be, or as shot; None if nothing can be shown yet."""
         entry = self._find(id)
         final = self._finish(entry)
-        kept = self._thumbnails.find(entry.content, LINEAR) if LINEAR in entry.kinds and final is not None else None
-        if kept is not None and final is not None:
-            photo = final.photo
-            light = photo.as_shot if before else final.illuminant
-            matrix = None if light is None else photo.srgb_matrix(light)
-            return encode_thumbnail(unpack_thumbnail(kept).develop(light, matrix))
+        kept = self._thumbnails.find(entry.content, LINEAR) if LINEAR in entry.kinds else None
+        if kept is not None:
+            small = unpack_thumbnail(kept)
+            if final is None:  # gray on average, until its light is known
+                return encode_thumbnail(small.develop(small.linear.mean(axis=(0, 1)) + 1e-4, None))
+            light = final.photo.as_shot if before else final.illuminant
+            matrix = None if light is None else final.photo.srgb_matrix(light)
+            return encode_thumbnail(small.develop(light, matrix))
         with self._lock:
             self._wanted[id] = None
             self._wanted.move_to_end(id)

@@ -206,7 +206,7 @@ function showHeader(row) {
   const doubtful = latest.filter((photo) => photo.doubtful && !photo.agreed).length;
   const agreed = latest.filter((photo) => photo.agreed).length;
   const parts = [`${photos.length} photograph${photos.length === 1 ? "" : "s"}`];
-  if (middle) parts.push(`about ${showKelvin(middle)}`);
+  if (middle) parts.push(`about ${showKelvin(Math.round(middle / 50) * 50)}`);
   if (latest.some((photo) => photo.reference)) parts.push("by its gray card");
   if (doubtful) parts.push(`${doubtful} doubtful`);
   if (agreed) parts.push(`${agreed === photos.length ? "all" : agreed} look${agreed === 1 && photos.length > 1 ? "s" : ""} right`);

@@ -1,7 +1,7 @@
 // One photograph, large: before and after, a gray patch, the heat map.
 
 import { draw, load, lookOf, prefetch } from "./picture.js";
-import { act, active, address, askJson, ask, indexOf, select, showKelvin, showTint, store } from "./store.js";
+import { act, active, address, ask, askJson, indexOf, select, showKelvin, store } from "./store.js";
 import { say } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
@@ -38,9 +38,9 @@ export async function showPhoto() {
     after.hidden = before.hidden = wipe.hidden = true;
     quick.hidden = !photo.version;
     if (photo.version) quick.src = address(photo);
-    note.textContent = photo.failure || (photo.kelvin ? "developing …" : "its light is still being found …");
+    note.textContent = photo.failure || (photo.known ? "developing …" : "its light is still being found …");
   }
-  if (!photo.kelvin && !photo.version) return;
+  if (!photo.known) return;
   try {
     const picture = await load(photo);
     if (store.active !== photo.id || !loupe.isOpen) return;
@@ -132,7 +132,7 @@ function showStrip() {
 export function startPicking() {
   if (!loupe.isOpen) openLoupe();
   const photo = active();
-  if (!photo || !photo.kelvin) return;
+  if (!photo?.known) return;
   loupe.picking = true;
   loupe.box = { x: 0.42, y: 0.42, w: 0.16, h: 0.16 };
   byId("pick").setAttribute("aria-pressed", "true");
@@ -293,5 +293,3 @@ function drag(element, onMove, onEnd = () => {}) {
     addEventListener("pointerup", end);
   });
 }
-
-export const lightText = (photo) => (photo.kelvin ? `${showKelvin(photo.kelvin)}, tint ${showTint(photo.tint)}` : "");

@@ -108,13 +108,13 @@ function showPanel() {
   const photo = active();
   const many = store.selected.size;
   byId("name").textContent = photo ? (many > 1 ? `${many} selected` : photo.name) : "Nothing selected";
-  const isReady = Boolean(photo?.kelvin);
+  const isReady = Boolean(photo?.known);
   sliders.forEach((slider) => (slider.disabled = !isReady || !photo.movable));
   for (const id of ["to-group", "to-rest", "reset", "agree", "agree-group"]) byId(id).disabled = !isReady;
   for (const id of ["name-group", "new-group", "join-group"]) byId(id).disabled = !isReady || !store.shoot.grouped;
   byId("release").hidden = !photo?.reference;
   if (!photo) return;
-  const state = photo.failure || (photo.kelvin ? { model: "its own light", set: "the light of its group", reference: "by a gray patch", hand: "corrected by you" }[photo.by] || photo.by : "its light is being found");
+  const state = photo.failure || (photo.known ? { model: "its own light", set: "the light of its group", reference: "by a gray patch", hand: "corrected by you" }[photo.by] || photo.by : "its light is being found");
   byId("facts").textContent = [state, photo.doubt === undefined ? "" : `${photo.doubtful ? "doubtful, " : ""}±\u00a0${photo.doubt.toFixed(1)}°`].filter(Boolean).join(" · ");
   byId("facts").classList.toggle("doubtful", Boolean(photo.doubtful && !photo.agreed));
   const about = [["Camera", photo.camera], ["Taken", photo.time?.slice(0, 16)], ["Note", photo.note]];
@@ -137,7 +137,7 @@ let soon = 0;
 function showMini() {
   const photo = active();
   clearTimeout(soon);
-  if (!photo?.kelvin || loupe.isOpen) return;
+  if (!photo?.known || loupe.isOpen) return;
   if (miniPicture?.id !== photo.id) byId("small").classList.add("waiting");
   soon = setTimeout(async () => {
     try {
@@ -214,16 +214,12 @@ const all = (ids) => (ids.length > 1 ? `${ids.length} photographs` : "it");
 function apply(to) {
   const ids = chosen();
   if (!ids.length) return;
-  const before = store.number;
-  act({ do: "adjust", ids, to, ...wish() }).then(() => {
-    say(`The same correction for the ${to}; Ctrl+Z takes it back`);
-    return before;
-  }, tell);
+  act({ do: "adjust", ids, to, ...wish() }).then(() => say(`The same correction for the ${to}; Ctrl+Z takes it back`), tell);
 }
 
 function agree(whole) {
   const photo = active();
-  if (!photo?.kelvin) return;
+  if (!photo?.known) return;
   const ids = whole ? groupOf(photo).map((each) => each.id) : chosen();
   const agreed = whole ? true : !photo.agreed;
   act({ do: "agree", ids, agreed }).then(() => {
@@ -233,7 +229,7 @@ function agree(whole) {
 }
 
 const reset = () => chosen().length && act({ do: "reset", ids: chosen() }).then(() => say("No correction any more"), tell);
-const undo = () => store.shoot.undo && act({ do: "undo" }).then(() => say(`Taken back; Ctrl+Y does it again`), tell);
+const undo = () => store.shoot.undo && act({ do: "undo" }).then(() => say("Taken back; Ctrl+Y does it again"), tell);
 const redo = () => store.shoot.redo && act({ do: "redo" }).then(() => say("Done again"), tell);
 
 let named = () => {};

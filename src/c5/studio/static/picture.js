@@ -1,7 +1,7 @@
 // The photograph that is looked at: its pixels are fetched once, and every slider is followed here.
 
 import { Plane, Preview } from "./develop.js";
-import { active, ask, askJson, indexOf, store } from "./store.js";
+import { ask, askJson, indexOf, store } from "./store.js";
 
 const KEPT = 4;
 const SLOW = 45; // milliseconds: a picture that takes longer is drawn coarser while a slider moves
@@ -52,10 +52,8 @@ export async function load(photo) {
 
 export function prefetch() {
   const next = store.list[indexOf(store.active) + 1];
-  if (next && next.kelvin && !pictures.has(next.id)) load(next).catch(() => {});
+  if (next?.known && !pictures.has(next.id)) load(next).catch(() => {});
 }
-
-export const isLoaded = (id) => pictures.has(id);
 
 // What is taken out for a look: as the server says it, or by the camera's table while a slider moves.
 export function balanceFor(picture, look) {
@@ -86,5 +84,3 @@ export function draw(picture, canvas, look, { moving = false, before = false } =
   canvas.dataset.drawn = picture.id;
   return image;
 }
-
-export const current = () => active() && pictures.get(active().id);
