@@ -39,7 +39,7 @@ from c5.photos.picture import develop
 SIZE = (4000, 6000)
 SCALE = 16
 """So many photosites each way show the same, and the same in all colors: two thousand files fit on a disk."""
-RENDERED = 16
+RENDERED = 8
 START = datetime(2026, 6, 20, 9)
 TIME = b"2026:06:20 09:00:00"
 SLIDES, SCREENS = 200, 60

@@ -303,6 +303,9 @@ def test_two_tabs_do_not_fight(session: Session) -> None:
         session.act({"do": "adjust", "ids": [id], "strength": 1, "warmer": 5, "tint": 0}, seen)
     session.act({"do": "agree", "ids": [other], "agreed": True}, seen)  # nobody else decided about this one
     assert {row["warmer"] for row in session.tell()["photos"]} == {0}
+    with pytest.raises(ConflictError, match="another tab"):
+        session.act({"do": "undo"}, seen)  # it would take back what this tab has not seen
+    session.act({"do": "undo"}, session.tell()["number"])
 
 
 # What is kept

@@ -27,6 +27,8 @@ class Plan:
     which: str
     """all, or agreed."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
+    balances: dict[Path, Balance] = field(default_factory=dict)
+    """The photographs as they were when the plan was made: as they are shown, they are written."""
     steps: list[Step] = field(default_factory=list)
     state: str = "planning"
     """planning, ready, writing, written, or stopped."""
@@ -46,8 +48,9 @@ class Plan:
         is_stopping: Callable[[], bool],
     ) -> None:
         """Find out what would be written for photographs. `refused` are outputs that have no place."""
-        paths = {each.path for each in balances}
-        steps = [Step(each.path, "", each.path, Action.FAIL, each.message) for each in refused if each.path in paths]
+        self.balances = {each.path: each for each in balances}
+        unwanted = (each for each in refused if each.path in self.balances)
+        steps = [Step(each.path, "", each.path, Action.FAIL, each.message) for each in unwanted]
         for step in plan_steps(balances, self.outputs, places, replace_custom=self.replace_custom):
             steps.append(step)
             work.done += 1
@@ -55,12 +58,12 @@ class Plan:
                 return
         self.steps, self.state = steps, "ready"
 
-    def carry_out(self, balances: Mapping[Path, Balance], work: Work, is_stopping: Callable[[], bool]) -> None:
+    def carry_out(self, work: Work, is_stopping: Callable[[], bool]) -> None:
         """Write it. Where the disk is full, the rest stays to be written."""
         for index in self.due:
             step = self.steps[index]
             output = self.outputs[step.output]
-            step = take_step(step, balances[step.path], output, replace_custom=self.replace_custom)
+            step = take_step(step, self.balances[step.path], output, replace_custom=self.replace_custom)
             self.steps[index] = step
             if step.is_full:
                 self.state = "stopped"

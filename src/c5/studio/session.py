@@ -357,6 +357,8 @@ class Session:
     def _check_seen(self, event: Event, seen: int) -> None:
         """Refuse a decision about photographs that another page has decided about since this one has looked."""
         ids = [*event.get("ids", ()), *([event["id"]] if "id" in event else ())]
+        if event["do"] in ("undo", "redo"):
+            ids = [*self._entries]
         if event["do"] == "rename":
             ids = [id for id, name in self._decisions.groups.items() if name == event["group"] and id in self._entries]
         if any(self._find(id).decided > seen for id in ids):
@@ -370,8 +372,8 @@ class Session:
             old, new = getattr(before, name), getattr(after, name)
             different |= {id for id in {*old, *new} if old.get(id) != new.get(id)}
         self._number += 1
-        if self._plan is not None and self._plan.state == "ready":
-            self._plan = None
+        if self._plan is not None and self._plan.state in ("planning", "ready"):
+            self._plan = None  # it is no longer what would be written
         for id in different & self._entries.keys():
             self._entries[id].changed = self._entries[id].decided = self._number
         if before.groups != after.groups or before.references != after.references:
@@ -410,7 +412,8 @@ class Session:
             return known
         look = correction.look
         values = {"strength": look.strength, "warmer": look.warmer, "tint": look.tint}
-        return replace(Taste(always=values).apply(known), source="hand")
+        wanted = Taste(always=values).apply(known)
+        return known if wanted.light is None else replace(wanted, source="hand")  # without matrices nothing moves
 
     def _carry(self, gray: Gray, entry: Entry) -> Float64s | None:
         """The light of a gray patch as the camera of a photograph sees it; None where matrices do not lead there."""
@@ -652,9 +655,8 @@ class Session:
                 plan.state, plan.message = "stopped", str(error)
 
     def _carry_out(self, plan: Plan) -> None:
-        balances = {each.path: each for each in self._chosen(plan)}
         with self._working("writing", len(plan.due)) as work:
-            plan.carry_out(balances, work, self._stopping.is_set)
+            plan.carry_out(work, self._stopping.is_set)
 
     def _short(self, text: object) -> str:
         """Text without the folder, which everybody knows."""
