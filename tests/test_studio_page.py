@@ -290,6 +290,24 @@ def test_a_gray_rectangle_and_names_of_groups(page: Page, session: Session) -> N
     wait_for(lambda: "The church" not in {row["group"] for row in rows(session).values()})
 
 
+def test_photographs_are_dragged_to_another_group(page: Page, session: Session) -> None:
+    shown = rows(session)
+    id, target = page.choose("0012.dng"), shown["0001.dng"]
+    assert shown["0012.dng"]["group"] != target["group"]
+    code = """
+        const [from, to] = given.map((id) => document.getElementById(`photo-${id}`));
+        const dataTransfer = new DataTransfer();
+        from.dispatchEvent(new DragEvent("dragstart", { bubbles: true, dataTransfer }));
+        to.dispatchEvent(new DragEvent("dragover", { bubbles: true, cancelable: true, dataTransfer }));
+        to.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+    """
+    page.run(code, id, target["id"])
+    wait_for(lambda: rows(session)["0012.dng"]["group"] == target["group"])
+    wait_for(lambda: "moved to" in page.text("said"))
+    page.undo()
+    wait_for(lambda: rows(session)["0012.dng"]["group"] == shown["0012.dng"]["group"])
+
+
 def test_another_tab_sees_what_was_decided(page: Page, address: str, session: Session) -> None:
     first = page.browser.current_window_handle
     page.browser.switch_to.new_window("tab")

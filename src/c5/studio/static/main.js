@@ -1,9 +1,9 @@
 // The page: what is shown, the keys, and what is asked of the server.
 
 import { describe, lay, move, neighbour, reveal, show, startGrid } from "./grid.js";
-import { closeLoupe, compare, loupe, measurePatch, movePatch, openLoupe, redraw, showPhoto, showWhy, startLoupe, startPicking, step, stopPicking, zoom } from "./loupe.js";
+import { closeLoupe, compare, loupe, measurePatch, movePatch, openLoupe, redraw, showPhoto, showWhy, startLoupe, startPicking, stopPicking, zoom } from "./loupe.js";
 import { balanceFor, draw, load, lookOf } from "./picture.js";
-import { act, active, arrange, chosen, groupOf, onChange, poll, request, select, showKelvin, showTint, store } from "./store.js";
+import { act, active, arrange, byTime, chosen, groupOf, indexOf, onChange, poll, request, select, showKelvin, showTint, store } from "./store.js";
 import { clock, say } from "./words.js";
 import { followPlan, openWriting, startWriting } from "./writing.js";
 
@@ -222,9 +222,10 @@ function agree(whole) {
   if (!photo?.known) return;
   const ids = whole ? groupOf(photo).map((each) => each.id) : chosen();
   const agreed = whole ? true : !photo.agreed;
+  const next = store.list[indexOf(photo.id) + 1];
   act({ do: "agree", ids, agreed }).then(() => {
     say(agreed ? `${all(ids)}: looks right` : `${all(ids)}: not right yet`);
-    if (agreed && !whole && ids.length === 1 && store.order !== "doubt") step(1);
+    if (agreed && !whole && ids.length === 1 && next) select(next.id);
   }, tell);
 }
 
@@ -257,7 +258,7 @@ function newGroup() {
 
 function joinGroup() {
   const photo = active();
-  const names = [...new Set([...store.photos.values()].sort((a, b) => (a.time || "").localeCompare(b.time || "")).map((each) => each.group))].filter(Boolean);
+  const names = [...new Set([...store.photos.values()].sort(byTime).map((each) => each.group))].filter(Boolean);
   const at = names.indexOf(photo?.group);
   const other = names[at > 0 ? at - 1 : 1];
   if (!other) return;

@@ -77,7 +77,8 @@ export async function request(path, wish) {
   take(await askJson(path, wish));
 }
 
-const byTime = (a, b) => (a.time || "").localeCompare(b.time || "") || a.name.localeCompare(b.name);
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0); // not by the letters of a language, which takes fifty times as long
+export const byTime = (a, b) => compare(a.time || "", b.time || "") || compare(a.name, b.name);
 const doubt = (photo) => (photo.failure ? 1000 : photo.agreed ? (photo.doubt || 0) - 1000 : photo.doubt || 0);
 
 export function arrange() {
