@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from studio_shoots import COUNT, copy, render, rows, studio, wait_for
 
 from c5.color import angular_error
-from c5.colorimetry.adaptation import locate_light, move_light
+from c5.colorimetry.adaptation import MiredTint, move_light
 from c5.demo.dng import LONG
 from c5.errors import C5Error, DataError, ReadError
 from c5.io.raw import read_photograph
@@ -159,7 +159,6 @@ def test_the_table_of_a_camera_is_what_looks_do(opened: Session) -> None:
     matrices = photo.need_matrices()
     plane = tabulate_plane(matrices)
     light = matrices.illuminant(4000.0)
-    here = locate_light(light, matrices)
     for mired, tint, most in ((MIREDS[20], TINTS[10], 0.01), (MIREDS[33], TINTS[12], 0.01), (173.0, 4.0, 0.1)):
         row, column = np.interp(mired, MIREDS, np.arange(len(MIREDS))), np.interp(tint, TINTS, np.arange(len(TINTS)))
         low, left = int(row), int(column)
@@ -168,7 +167,8 @@ def test_the_table_of_a_camera_is_what_looks_do(opened: Session) -> None:
         chroma = np.einsum(
             "i,j,ijk->k", *(np.array(each)[: corners.shape[at]] for at, each in enumerate(share)), corners
         )
-        expected = move_light(light, matrices, lambda _, to=(mired, tint): here._replace(mired=to[0], tint=to[1]))
+        there = MiredTint(float(mired), float(tint))
+        expected = move_light(light, matrices, lambda _, there=there: there)  # type: ignore[misc]
         assert angular_error([np.exp(chroma[0]), 1, np.exp(chroma[1])], expected) < most
 
 

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from studio_shoots import digest_all, wait_for
 from test_programs import develop_darktable, develop_rawtherapee
-from test_studio_page import CHROMIUM, DRIVER, By, Keys, Page, chromium
+from test_studio_page import CHROMIUM, DRIVER, Page, chromium
 
 from c5.color import Float64s, angular_error
 from c5.io.raw import read_photograph
