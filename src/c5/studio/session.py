@@ -136,7 +136,7 @@ class Session:
     def close(self) -> None:
         self._stopping.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(10)  # what takes longer is let go: it changes nothing that is kept
         self._journal.close()
         self._thumbnails.close()
 

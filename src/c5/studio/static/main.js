@@ -317,6 +317,7 @@ function onKey(event) {
     if (id) select(id, event.shiftKey && !loupe.isOpen ? "range" : "only");
     return;
   }
+  if (event.key === "Escape" && isSlider) return byId(loupe.isOpen ? "back" : "grid").focus();
   if (event.key === "Escape" && loupe.isOpen) return closeLoupe();
   if ((event.key === "Enter" || event.key === " ") && !event.target.matches?.("button")) {
     event.preventDefault();
