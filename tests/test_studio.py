@@ -463,6 +463,19 @@ def test_one_photograph_that_cannot_be_read_costs_only_itself(shoot: Path, tmp_p
         (folder / "0005.dng").write_bytes(data[: len(data) // 2])
 
 
+def test_exports_are_passed_over(shoot: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    folder = copy(shoot, tmp_path / "shoot")
+    Image.new("RGB", (60, 40), (90, 80, 70)).save(folder / "export.png")
+    with studio(folder, tmp_path / "home") as session:
+        told = session.tell()
+        assert told["total"] == COUNT
+        assert told["problems"] == []
+        assert [row for row in told["photos"] if row.get("gone")]
+        assert plan(session, ["pp3"])["counts"]["write"] == COUNT
+
+
 def test_a_folder_that_vanishes_is_told_and_used_again_when_it_is_back(session: Session) -> None:
     id = session.tell()["photos"][0]["id"]
     away = session.folder.with_name("away")

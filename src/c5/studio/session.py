@@ -30,7 +30,7 @@ from c5.parallel import in_parallel
 from c5.photos.balancing import UNCERTAIN_DEG, Balance, Settings, balance
 from c5.photos.embedded import read_embedded
 from c5.photos.explain import draw_explanation
-from c5.photos.files import Failure, digest_file, list_photographs
+from c5.photos.files import Developed, Failure, digest_file, list_photographs
 from c5.photos.groups import Reference, Sets, balance_sets, measure_reference
 from c5.photos.lights import from_common, to_common
 from c5.photos.outputs import Output
@@ -88,6 +88,8 @@ class Entry:
     shared: Balance | None = None
     """The same with the light of its group."""
     failure: str = ""
+    is_export: bool = False
+    """A developed picture, as `c5 balance` passes over: it is not shown."""
     changed: int = 0
     """The number of the last change of anything a page shows of it."""
     decided: int = 0
@@ -153,7 +155,7 @@ class Session:
                 "start": self.start,
                 "number": number,
                 "folder": printable(self.folder.name or self.folder),
-                "total": len(self._entries),
+                "total": sum(not entry.is_export for entry in self._entries.values()),
                 "photos": rows,
                 "work": [work.tell() for work in self._work.values()],
                 "problems": self._problems(),
@@ -171,6 +173,8 @@ class Session:
         return entry.row[1]
 
     def _describe(self, entry: Entry) -> dict[str, Any]:
+        if entry.is_export:
+            return {"id": entry.id, "gone": True}
         decisions = self._decisions
         row: dict[str, Any] = {
             "id": entry.id,
@@ -479,9 +483,11 @@ class Session:
         if not self.folder.is_dir():
             self._is_gone = True
             return
-        paths = list_photographs([self.folder]).paths
+        found = list_photographs([self.folder])
+        for failure in found.unreadable:
+            self._say(failure.message)
         with self._lock:
-            for path in paths:
+            for path in found.paths:
                 name = os.path.relpath(path, self.folder)
                 id = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
                 if id not in self._entries:
@@ -512,7 +518,7 @@ class Session:
 
     def _find_lights(self, settings: Settings) -> None:
         entries = {entry.path: entry for entry in self._entries.values()}
-        wanted = [path for path, entry in entries.items() if entry.own is None]
+        wanted = [path for path, entry in entries.items() if entry.own is None and not entry.is_export]
         if not wanted:
             return
         catalog = settings.catalog
@@ -530,7 +536,9 @@ class Session:
             self._share_lights()
 
     def _take_light(self, entry: Entry, result: Balance | Failure) -> None:
-        if isinstance(result, Failure):
+        if isinstance(result, Developed):
+            entry.is_export = True
+        elif isinstance(result, Failure):
             entry.failure = printable(result.message.replace(f"{self.folder}{os.sep}", ""))
         else:
             photo, thumbnail = result.photo, result.photo.thumbnail

@@ -184,6 +184,7 @@ function boxInPixels() {
 export async function measurePatch() {
   const photo = active();
   if (!loupe.picture || !photo) return;
+  say("Measuring …");
   try {
     const { light } = await askJson("measure", { id: photo.id, box: boxInPixels() });
     const [red, , blue] = light.map((value) => light[1] / value);

@@ -200,7 +200,8 @@ function showProgress(work) {
     const [text, bar] = line.children;
     text.textContent = [`${WORDS[what]} ${total > 1 ? `${done} of ${total}` : "…"}`, clock(left)].filter(Boolean).join(", ");
     bar.max = Math.max(total, 1);
-    bar.value = done;
+    if (total > 1) bar.value = done;
+    else bar.removeAttribute("value"); // nobody knows how long
     bar.setAttribute("aria-label", WORDS[what]);
   });
 }

@@ -45,7 +45,10 @@ function take(told) {
     return;
   }
   const { photos, ...shoot } = told;
-  for (const photo of photos) store.photos.set(photo.id, photo);
+  for (const photo of photos) {
+    if (photo.gone) store.photos.delete(photo.id);
+    else store.photos.set(photo.id, photo);
+  }
   store.number = Math.max(store.number, told.number);
   store.shoot = shoot;
   if (photos.length) arrange();
