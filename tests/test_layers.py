@@ -23,7 +23,7 @@ LAYERS = [
     {"model"},
     {"estimators", "export", "live"},
     {"photos"},
-    {"archive", "augmentation", "charts"},
+    {"archive", "augmentation", "charts", "studio"},
     {"evaluation"},
     {"training"},
     {"cli"},

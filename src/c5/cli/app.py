@@ -27,6 +27,7 @@ from c5.cli.export import export
 from c5.cli.learn import learn
 from c5.cli.methods import methods
 from c5.cli.report import report
+from c5.cli.studio import studio
 from c5.cli.train import train
 from c5.cli.watch import watch
 from c5.cli.worst import worst
@@ -35,6 +36,7 @@ from c5.errors import C5Error
 PANELS: dict[str, dict[str, Any]] = {
     "Photographers": {
         "balance": balance,
+        "studio": studio,
         "catalog": catalog.app,
         "watch": watch,
         "learn": learn,

@@ -89,7 +89,7 @@ class Balance:
     uncertainty: float | None
     """Degrees, of the model's estimate, whatever is used; of the group's light in a set."""
     source: str
-    """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world."""
+    """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world, hand."""
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
@@ -238,9 +238,7 @@ def estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -
     except C5Error as error:
         return Failure.of(photo.path, error)
     known = replace(photo, histograms=None)
-    # A set needs of a heat map how far it spreads, and nothing else.
-    spread = None if settings.sets is None else found.covariance
-    bound = found.bound_covariance
+    bound, spread = found.bound_covariance, found.covariance  # of a heat map, a set needs how far it spreads
     return Balance(known, found.illuminant, found.uncertainty, "model", roll, bound, spread=spread)
 
 
