@@ -55,6 +55,10 @@ class Profile:
 
     def save(self, path: str | Path) -> Path:
         """Write the profile, whole or not at all; it takes tens of kilobytes."""
+        return write_file(path, self.encode())
+
+    def encode(self) -> bytes:
+        """The bytes of a profile's file."""
         description = {
             "format": PROFILE_FORMAT,
             "version": PROFILE_VERSION,
@@ -65,14 +69,24 @@ class Profile:
         buffer = io.BytesIO()
         arrays = {f"level_{level}": features for level, features in enumerate(self.features)}
         np.savez_compressed(buffer, allow_pickle=False, profile=json.dumps(description), **arrays)
-        return write_file(path, buffer.getvalue())
+        return buffer.getvalue()
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:
-        path = Path(path)
-        damaged = ProfileError(f"{path}: damaged or not a camera profile; make it again with Model.calibrate")
         try:
-            parts = unpack(read_whole(path, MOST_BYTES), MOST_BYTES)
+            return cls.decode(read_whole(path, MOST_BYTES), path)
+        except FileNotFoundError:
+            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
+        except OSError as error:
+            raise ProfileError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        except ReadError as error:
+            raise _damaged(path) from error
+
+    @classmethod
+    def decode(cls, data: bytes, path: str | Path) -> Profile:
+        """The profile of a file's bytes; the path is for errors."""
+        try:
+            parts = unpack(data, MOST_BYTES)
             facts = json.loads(parse_array(parts["profile.npy"], "U").item())
             if facts["format"] != PROFILE_FORMAT:
                 raise ProfileError(f"{path}: not a camera profile")
@@ -80,12 +94,12 @@ class Profile:
                 raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             levels = tuple(parse_array(parts[f"level_{level}.npy"]) for level in range(len(parts) - 1))
             return cls(facts["model"], levels, facts["n_images"], facts["camera"])
-        except FileNotFoundError:
-            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
-        except OSError as error:
-            raise ProfileError(f"{path}: cannot be read: {error.strerror}; check the path") from None
         except (ReadError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise damaged from error
+            raise _damaged(path) from error
+
+
+def _damaged(path: str | Path) -> ProfileError:
+    return ProfileError(f"{path}: damaged or not a camera profile; make it again with Model.calibrate")
 
 
 class Model:
@@ -163,6 +177,10 @@ class Model:
             features = tuple(np.maximum.reduce(level) for level in zip(*used, strict=True))
         cameras = {profile.camera for profile in profiles}
         return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
+
+    def warm_up(self) -> None:
+        """Load now what the first estimate would load."""
+        _ = self._query, self._no_roll
 
     def takes(self, count: int) -> int:
         """How many of so many additional images the model can use: any number, but for a `separate` model."""

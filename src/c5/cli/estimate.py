@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,21 +106,15 @@ def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
 
 def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> dict[str, Any]:
     """What is known of an estimate, ready for JSON; what is not known is left out."""
-    from c5.colorimetry.temperature import bound_temperature, dng_temperature
+    from c5.colorimetry.temperature import tell_light
 
     result: dict[str, Any] = {
         "file": str(path),
         "illuminant": [round(float(value), 6) for value in found.illuminant],
         "gains": [round(float(value), 6) for value in found.gains],
     }
-    with suppress(ParameterError):  # the matrices fit no such light
-        if matrices is not None:
-            temperature = dng_temperature(found.illuminant, matrices)
-            result |= {"kelvin": round(temperature.kelvin), "tint": round(temperature.tint)}
-        if matrices is not None and found.bound_covariance is not None:
-            bounds = bound_temperature(found.illuminant, found.bound_covariance, matrices)
-            result |= {"kelvin_low": round(bounds.lowest), "kelvin_high": round(bounds.highest)}
-            result["tint_bound"] = round(bounds.tint, 1)
+    told = tell_light(found.illuminant, matrices, found.bound_covariance)
+    result |= {} if told is None else told.as_row()
     if found.uncertainty is not None and found.bound_deg is not None:
         result |= {"uncertainty_deg": round(found.uncertainty, 4), "bound_deg": round(found.bound_deg, 4)}
     return result
@@ -129,12 +122,12 @@ def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> d
 
 def _show(row: dict[str, Any], key: str) -> str:
     """A cell of the table."""
+    from c5.colorimetry.temperature import show_told
+
     if key not in row:
         return ""
     if key == "file":
         return str(row[key])
-    if key == "kelvin":
-        return f"{row[key]}" + (f" ({row['kelvin_low']}-{row['kelvin_high']})" if "kelvin_low" in row else "")
-    if key == "tint":
-        return f"{row[key]:+d}" + (f" ± {row['tint_bound']:.0f}" if "tint_bound" in row else "")
+    if key in ("kelvin", "tint"):
+        return show_told(row)[key == "tint"]
     return f"{row[key]:.2f}°" if key.endswith("_deg") else " ".join(f"{value:.4f}" for value in row[key])

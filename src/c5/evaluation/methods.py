@@ -145,6 +145,8 @@ class Rolls:
     """The paper's m, query included."""
     selections: tuple[Selection, ...] = (Selection.RANDOM,)
     repeats: int = REPEATS
+    distinct: bool = False
+    """Whether no image is twice in a roll, as in the paper."""
 
     def __post_init__(self) -> None:
         if min(self.n_images) < 1 or self.repeats < 1 or not self.selections:
@@ -153,7 +155,8 @@ class Rolls:
     @property
     def settings(self) -> dict[str, Any]:
         selections = [selection.value for selection in self.selections]
-        return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats}
+        drawn = {"distinct": True} if self.distinct else {}
+        return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats} | drawn
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
@@ -177,7 +180,10 @@ class Rolls:
                     continue
                 name = f"m = {count}" if selection is Selection.RANDOM else f"m = {count}, {selection.value}"
                 drawn[name] = [
-                    select_rolls(selection, cameras, vivid, queries, count - 1, np.random.default_rng([7, repeat]))
+                    select_rolls(
+                        *(selection, cameras, vivid, queries, count - 1, np.random.default_rng([7, repeat])),
+                        distinct=self.distinct,
+                    )
                     for repeat in range(self.repeats)
                 ]
         return drawn

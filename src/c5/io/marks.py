@@ -1,7 +1,7 @@
 """How c5 knows a file that it wrote itself, so that it never replaces any other.
 
-Pictures, DNG copies, Markdown, LaTeX and C code carry a signature: `c5-awb` and a digest of everything else in the
-file. It holds until a byte of the file changes. The other formats are known by what they hold: the members of an
+Pictures, DNG copies, Markdown, HTML, LaTeX, Lua and C code carry a signature: `c5-awb` and a digest of everything else
+in the file. It holds until a byte of the file changes. The other formats are known by what they hold: the members of an
 archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that somebody
 changes in a table goes unnoticed: a signature there would be in the way of every program that reads it.
 """
@@ -34,6 +34,7 @@ _JPEG = _Place(re.compile(rb"\xff\xfe\0\x29" + _TEXT), b"\xff\xfe\0\x29%s")  # a
 _PNG = _Place(re.compile(rb"\0\0\0\x30tEXtSoftware\0" + _TEXT + rb".{4}", re.DOTALL), b"tEXtSoftware\0%s")
 _TIFF = _Place(re.compile(_TEXT + rb"\n\Z"), b"%s\n")  # behind everything that its directories name
 _MARKDOWN = _Place(re.compile(rb"\n<!-- " + _TEXT + rb" -->\n\Z"), b"\n<!-- %s -->\n")
+_LUA = _Place(re.compile(rb"\n-- " + _TEXT + rb"\n\Z"), b"\n-- %s\n")
 _LATEX = _Place(re.compile(rb"\n% " + _TEXT + rb"\n\Z"), b"\n%% %s\n")
 _C = _Place(re.compile(rb"\n/\* " + _TEXT + rb" \*/\n\Z"), b"\n/* %s */\n")
 _MAKE = _Place(re.compile(rb"\n# " + _TEXT + rb"\n\Z"), b"\n# %s\n")
@@ -101,7 +102,8 @@ def _place(data: bytes, suffix: str) -> _Place | None:
     for start, place in starts.items():
         if data.startswith(start):
             return place
-    return {".md": _MARKDOWN, ".tex": _LATEX, ".c": _C, ".h": _C, ".ld": _C}.get(suffix.lower())
+    kinds = {".md": _MARKDOWN, ".html": _MARKDOWN, ".tex": _LATEX, ".lua": _LUA, ".c": _C, ".h": _C, ".ld": _C}
+    return kinds.get(suffix.lower())
 
 
 def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:
