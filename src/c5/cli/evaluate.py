@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from c5.choices import Format, Selection
+from c5.cli.archive import open_workers
 from c5.cli.console import complain, console, errors, show_progress, start_torch
-from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots
+from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots, RayAddress
 from c5.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def evaluate(
         Path | None, typer.Option(help="A CSV file for every estimate, error and uncertainty, draw by draw.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
+    ray: RayAddress = None,
 ) -> None:
     """Compare methods on labelled data.
 
@@ -111,19 +114,21 @@ def evaluate(
     warn_of_levels(samples)
     typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
-        results = run(
-            chosen,
-            samples,
-            methods,
-            out,
-            report=report_fold,
-            track=show_progress,
-            command=typed,
-            jobs=jobs,
-            only=fold or (),
-            say=lambda line: errors.print(f"note: {line}"),
-            estimates=estimates,
-        )
+        with ExitStack() as stack:
+            results = run(
+                chosen,
+                samples,
+                methods,
+                out if ray is None else out.resolve(),
+                report=report_fold,
+                track=show_progress,
+                command=typed,
+                jobs=jobs,
+                spread=None if ray is None else stack.enter_context(open_workers(ray, None)),
+                only=fold or (),
+                say=lambda line: errors.print(f"note: {line}"),
+                estimates=estimates,
+            )
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from here")
         raise

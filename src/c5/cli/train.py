@@ -49,7 +49,7 @@ def train(
 ) -> None:
     """Train a model, or go on with a run that was stopped, with `--epochs` for longer than it was planned.
 
-    Needs the train extra. Uses a GPU where there is one.
+    Needs the train extra. Uses a GPU where there is one, or several: `torchrun --nproc-per-node 8 -m c5 train ...`.
     """
     start_torch()
     from c5.training.config import VirtualTraining, make_config, read_config, set_fields
@@ -89,7 +89,11 @@ def _run(
 ) -> None:
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
+    from c5.training.together import is_first
 
+    if not is_first():
+        run_training(folder, plan, epochs=epochs, overwrite=overwrite, report=_ignore, track=_ignore, say=_ignore)
+        return
     with progress_bar(transient=False) as progress:
 
         def track(items: Sequence[Any], what: str) -> Iterable[Any]:
@@ -129,6 +133,11 @@ def _run(
                 errors.print(f"stopped; go on with: c5 train --resume {folder}")
             raise
     errors.print(f"model written: {folder / 'model.c5'}")
+
+
+def _ignore(items: Any, *_: Any) -> Any:
+    """The first of several processes speaks for all."""
+    return items
 
 
 def _describe(found: Statistics) -> str:

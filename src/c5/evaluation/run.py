@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
-from c5.errors import DataError, ParameterError
+from c5.errors import DataError, ParameterError, WorkerError
 from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
@@ -34,7 +34,7 @@ from c5.evaluation.plugin import is_outdated
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import write_file
-from c5.parallel import in_parallel
+from c5.parallel import Spread, in_parallel
 from c5.regular import read_regular
 
 
@@ -59,6 +59,7 @@ def evaluate(
     track: Track = lambda items, _: items,
     command: str = "",
     jobs: int = 1,
+    spread: Spread | None = None,
     only: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     estimates: Path | None = None,
@@ -67,7 +68,8 @@ def evaluate(
 
     Rows that it held already, of other methods or settings on the same images, stay in it, but not those of code that
     has changed since, which `say` tells in a line. `report` hears of each fold when it is
-    done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
+    done. `jobs` folds run at a time: several small trainings fill a GPU better than one. With `spread`, folds, methods
+    and seeds are spread over processes, or over a cluster whose nodes share the folder.
     With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
     `estimates` is a CSV or Parquet file to write: every estimate, error and uncertainty of these methods, draw by draw.
     """
@@ -94,19 +96,17 @@ def evaluate(
     records: list[tuple[Any, ...]] = []
     if estimates is not None:
         check_estimates(estimates)
+    finished = run.run_all(methods, folds, jobs, spread)
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
         origins: list[dict[str, Any]] = []
-        run_fold = partial(run.run_fold, method)
-        finished = in_parallel(run_fold, folds, jobs) if jobs > 1 else ((fold, run_fold(fold)) for fold in folds)
-        with closing(finished):
-            for number, (fold, found) in enumerate(finished, index * len(folds) + 1):
-                origins += [found.origin] if found.origin not in origins else []
-                for variant, errors in found.by_image().items():
-                    variants.setdefault(variant, []).append(errors)
-                if estimates is not None:
-                    records += found.records(method, fold.name)
-                report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
+        for number, ((_, fold), found) in enumerate(islice(finished, len(folds)), index * len(folds) + 1):
+            origins += [found.origin] if found.origin not in origins else []
+            for variant, errors in found.by_image().items():
+                variants.setdefault(variant, []).append(errors)
+            if estimates is not None:
+                records += found.records(method, fold.name)
+            report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
         if only:
             continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
@@ -179,8 +179,50 @@ class _Run(NamedTuple):
     track: Track
     command: str
 
-    def run_fold(self, method: Method, fold: Fold) -> _FoldResult:
+    def run_all(
+        self, methods: Sequence[Method], folds: Sequence[Fold], jobs: int, spread: Spread | None
+    ) -> Iterator[tuple[tuple[Method, Fold], _FoldResult]]:
+        """Every fold of every method, in order."""
+        tasks = [(method, fold) for method in methods for fold in folds]
+        if spread is None:
+            each = in_parallel(self.run_fold, tasks, jobs) if jobs > 1 else ((it, self.run_fold(it)) for it in tasks)
+        else:
+            silent = self._replace(track=_pass)
+            due = [(method, fold) for method, fold in tasks if not self._plan(method, fold).place.exists()]
+            lessons = [(part, fold) for method, fold in due for part in getattr(method, "parts", ())]
+            for _ in spread(silent.teach, lessons):
+                pass
+            each = spread(silent.run_fold, tasks)
+        with closing(each):
+            for (method, fold), found in each:
+                if not self._plan(method, fold).place.exists():
+                    where = f"{self.folder}: a fold was written where this machine does not see it"
+                    raise WorkerError(f"{where}; choose a folder that all nodes share")
+                yield (method, fold), found
+
+    def teach(self, task: tuple[Any, Fold]) -> None:
+        """Train what one part of a method needs for a fold; it is kept in the folder."""
+        method, fold = task
+        method.train(self._plan(method, fold).task)
+
+    def run_fold(self, task: tuple[Method, Fold]) -> _FoldResult:
         """One fold of one method, from disk where it was run before."""
+        method, fold = task
+        plan = self._plan(method, fold)
+        test = plan.task.test
+        kept = _load(plan.place, plan.key)
+        if kept is not None:
+            return _FoldResult(test, *kept, kept=True)
+        estimates = method.estimate(plan.task)
+        for variant, given in estimates.items():
+            _check(given, len(test), f"{method.name} {variant}".strip())
+        found = {variant: _rounded(given) for variant, given in estimates.items()}
+        origin = _provenance(self.command, method)
+        truth = np.stack([sample.illuminant for sample in test])
+        _save(plan.place, plan.key, found, origin, [sample.name for sample in test], truth)
+        return _FoldResult(test, found, origin, kept=False)
+
+    def _plan(self, method: Method, fold: Fold) -> _FoldPlan:
         training = training_side(fold, self.samples) if method.learns else []
         check_separation(fold, training)
         test = test_side(fold, self.photographs)
@@ -188,18 +230,22 @@ class _Run(NamedTuple):
         digest = make_digest([sorted(fold.unseen), *(self.contents[name] for name in used)])
         key = make_digest([method.settings, digest, sorted(fold.test), self.data])
         place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
-        truth = np.stack([sample.illuminant for sample in test])
-        kept = _load(place, key)
-        if kept is not None:
-            return _FoldResult(test, *kept, kept=True)
-        task = Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track)
-        estimates = method.estimate(task)
-        for variant, given in estimates.items():
-            _check(given, len(test), f"{method.name} {variant}".strip())
-        found = {variant: _rounded(given) for variant, given in estimates.items()}
-        origin = _provenance(self.command, method)
-        _save(place, key, found, origin, [sample.name for sample in test], truth)
-        return _FoldResult(test, found, origin, kept=False)
+        return _FoldPlan(
+            Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track), key, place
+        )
+
+
+class _FoldPlan(NamedTuple):
+    """What is to do for a fold of a method, and where its results are kept under which key."""
+
+    task: Task
+    key: str
+    place: Path
+
+
+def _pass(items: Sequence[Any], _: str) -> Sequence[Any]:
+    """Progress that nobody sees."""
+    return items
 
 
 def _check(given: Estimates, images: int, method: str) -> None:

@@ -15,6 +15,7 @@ from c5.color import Float64s
 from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
 from c5.datasets.features import EstimateFeature, Feature, HistogramFeature, PaletteFeature, VividnessFeature
+from c5.datasets.growing import Growing
 from c5.datasets.palettes import Palettes, join
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import Torus, TorusFeature
@@ -90,17 +91,21 @@ def load_training_data(
     track: Track = iter,
     matrices: Mapping[str, CameraMatrices] | None = None,
 ) -> TrainingData:
-    """The data of a training from samples that are prepared for it, with the matrices of cameras that it may use."""
+    """The data of a training from samples that are prepared for it, with the matrices of cameras that it may use.
+
+    They are in memory, or mapped from a file if they are large.
+    """
     illuminants = np.stack([sample.illuminant for sample in samples])
     cameras = np.array([sample.camera for sample in samples])
     feature = training_feature(config)
     loaded = (load_feature(sample, feature) for sample in track(samples))
     if not isinstance(config, RealTraining):
         return TrainingData(illuminants, cameras, palettes=join(loaded), matrices=matrices)
-    views = np.empty((len(samples), 1 + config.crops, *config.grid.without_strips.shape), np.float16)
-    for index, histograms in enumerate(loaded):
-        views[index] = histograms.seen
-    return TrainingData(illuminants, cameras, views=views)
+    views = Growing()
+    for histograms in loaded:
+        views.add(histograms.seen.astype(np.float16).tobytes())
+    shape = (len(samples), 1 + config.crops, *config.grid.without_strips.shape)
+    return TrainingData(illuminants, cameras, views=views.array(np.float16).reshape(shape))
 
 
 def load_stacks(samples: Sequence[Sample], grid: Grid) -> NDArray[np.float16]:

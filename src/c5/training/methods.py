@@ -92,8 +92,17 @@ class C5:
     def features(self) -> Sequence[Feature[Any]]:
         return training_feature(self.config), HistogramFeature(self.config.grid), *self.rolls.features
 
+    @property
+    def parts(self) -> list[C5]:
+        """The same with one seed each: what can be trained apart."""
+        return [replace(self, seeds=(seed,)) for seed in self.seeds]
+
+    def train(self, task: Task) -> list[Network]:
+        """A network for each seed, which is kept."""
+        return [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
+
     def estimate(self, task: Task) -> dict[str, Estimates]:
-        networks = [self._train(task, replace(self.config, seed=seed)) for seed in self.seeds]
+        networks = self.train(task)
         drawn = self.rolls.draw(task.cameras, task.vividness, task.queries)
         used = np.unique(np.concatenate([task.queries, *(roll.ravel() for rolls in drawn.values() for roll in rolls)]))
         stacks = load_stacks([task.photographs[index] for index in used], self.config.grid)
