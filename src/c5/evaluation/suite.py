@@ -276,7 +276,7 @@ HEADINGS = (
     "ours",
     "difference",
     "95 % over images",
-    "median: published, ours",
+    "medians",
     "method",
 )
 PAGE_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
