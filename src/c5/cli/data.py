@@ -94,11 +94,19 @@ def prepare(
     out: OutFile,
     purpose: Annotated[
         list[str] | None,
-        typer.Option("--for", help="What for: bundled (default), plain, paper or ffcc; may be given several times."),
+        typer.Option(
+            "--for",
+            help="What for: bundled (default), plain, paper or ffcc, with fields set as in paper,n=128; may be given "
+            "several times.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     layout: LayoutName = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one a core.", min=1)] = None,
+    zones: Annotated[
+        str | None,
+        typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for statistics."),
+    ] = None,
 ) -> None:
     """Prepare datasets: one pass over the images makes a .c5set file of all that `c5 train` and `c5 evaluate` need.
 
@@ -107,11 +115,15 @@ def prepare(
     code 1.
     """
     from c5.datasets.prepared import write_prepared
+    from c5.datasets.zoned import zone_sample
     from c5.training.data import features_for
+    from c5.zones import parse_zones
 
     check_free(out, overwrite)
     features = features_for(purpose or ["bundled"])
     samples, problems = _examine(data, layout)
+    if zones is not None:
+        samples = [zone_sample(sample, parse_zones(zones)) for sample in samples]
 
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "preparing")
