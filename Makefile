@@ -2,13 +2,14 @@
 # make test   everything that must hold: lint, types, tests, the examples and the site of the documentation
 # make docs   build the documentation site: docs/_build/index.html
 # make torture    damaged files, kills, full disks: MINUTES=15, SEED=, CASES=, KILLS=, or CASE= to repeat one
+# make scale      archives of 20,000 files, thirty kills, millions of rows: COUNT=, ROWS=
 # make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
 # make studio     a wedding of 300 photographs in a real Chromium, then RawTherapee and darktable (Debian, Ubuntu)
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs benchmark torture programs studio clean
+.PHONY: demo test lint docs benchmark torture scale programs studio clean
 
 demo: .venv/runtime
 	$(BIN)/c5 demo --out demo --overwrite
@@ -32,12 +33,18 @@ benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/raw.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/balance.py
+	$(BIN)/python benchmarks/label.py
 	$(BIN)/python benchmarks/studio.py
 	$(BIN)/python benchmarks/training.py
 
 torture: .venv/development
 	PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),15) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(CASES),--cases $(CASES)) $(if $(KILLS),--kills $(KILLS)) $(if $(CASE),--case '$(CASE)')
+
+scale: .venv/development
+	C5_SCALE=1 C5_KILLS=30 $(BIN)/python -m pytest tests/test_archive.py tests/test_archive_cluster.py
+	$(BIN)/python benchmarks/scale.py files --count $(or $(COUNT),20000)
+	$(BIN)/python benchmarks/scale.py rows --draw $(or $(ROWS),10000000) --estimate 1000000
 
 programs: .venv/development
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \

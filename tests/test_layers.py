@@ -14,19 +14,20 @@ PACKAGE = Path(c5.__file__).parent
 LAYERS = [
     {"errors"},
     {"choices", "color", "parallel", "plugins", "regular", "words"},
-    {"colorimetry"},
+    {"cluster", "colorimetry"},
     {"image"},
-    {"fingerprints", "classical", "metrics"},
+    {"fingerprints", "classical", "metrics", "zones"},
     {"histograms"},
     {"io", "rolls"},
     {"ccc", "graphs", "model_file", "demo", "datasets"},
     {"model"},
-    {"estimators"},
+    {"estimators", "export", "live"},
     {"photos"},
-    {"augmentation", "studio"},
+    {"archive", "augmentation", "charts", "studio"},
     {"evaluation"},
     {"training"},
     {"cli"},
+    {"__main__"},
 ]
 """A module may import what stands above it, and what is in its own subpackage."""
 
@@ -102,6 +103,7 @@ def test_only_regular_files_are_read() -> None:
         "io/files.py": 1,  # writing
         "io/worker.py": 1,  # /proc
         "datasets/container.py": 2,  # writing
+        "datasets/growing.py": 1,  # what it wrote itself
         "evaluation/plugin.py": 1,  # the source of a module that is imported
     }
     found: dict[str, int] = {}

@@ -47,6 +47,10 @@ class PluginError(C5Error):
     """Code of another package that this one was asked to use failed, or gave something that cannot be used."""
 
 
+class WorkerError(C5Error):
+    """A process or a machine that worked for this one is gone, or cannot work for it."""
+
+
 def check_range(name: str, value: float, low: float, high: float = inf) -> None:
     """Raise an error that names the parameter if its value lies outside of its range."""
     if not low <= value <= high:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from c5.ccc import Estimate, locate
 from c5.color import Float32s
@@ -25,6 +25,7 @@ from c5.io.archives import parse_array, read_whole, unpack
 from c5.io.files import write_file
 from c5.io.raw import read_photograph
 from c5.model_file import MOST_BYTES, ModelFile, read_model
+from c5.zones import zone_image
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
 """A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
@@ -54,6 +55,10 @@ class Profile:
 
     def save(self, path: str | Path) -> Path:
         """Write the profile, whole or not at all; it takes tens of kilobytes."""
+        return write_file(path, self.encode())
+
+    def encode(self) -> bytes:
+        """The bytes of a profile's file."""
         description = {
             "format": PROFILE_FORMAT,
             "version": PROFILE_VERSION,
@@ -64,14 +69,24 @@ class Profile:
         buffer = io.BytesIO()
         arrays = {f"level_{level}": features for level, features in enumerate(self.features)}
         np.savez_compressed(buffer, allow_pickle=False, profile=json.dumps(description), **arrays)
-        return write_file(path, buffer.getvalue())
+        return buffer.getvalue()
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:
-        path = Path(path)
-        damaged = ProfileError(f"{path}: damaged or not a camera profile; make it again with Model.calibrate")
         try:
-            parts = unpack(read_whole(path, MOST_BYTES), MOST_BYTES)
+            return cls.decode(read_whole(path, MOST_BYTES), path)
+        except FileNotFoundError:
+            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
+        except OSError as error:
+            raise ProfileError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        except ReadError as error:
+            raise _damaged(path) from error
+
+    @classmethod
+    def decode(cls, data: bytes, path: str | Path) -> Profile:
+        """The profile of a file's bytes; the path is for errors."""
+        try:
+            parts = unpack(data, MOST_BYTES)
             facts = json.loads(parse_array(parts["profile.npy"], "U").item())
             if facts["format"] != PROFILE_FORMAT:
                 raise ProfileError(f"{path}: not a camera profile")
@@ -79,12 +94,12 @@ class Profile:
                 raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             levels = tuple(parse_array(parts[f"level_{level}.npy"]) for level in range(len(parts) - 1))
             return cls(facts["model"], levels, facts["n_images"], facts["camera"])
-        except FileNotFoundError:
-            raise ProfileError(f"{path}: no such file; make one with Model.calibrate") from None
-        except OSError as error:
-            raise ProfileError(f"{path}: cannot be read: {error.strerror}; check the path") from None
         except (ReadError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise damaged from error
+            raise _damaged(path) from error
+
+
+def _damaged(path: str | Path) -> ProfileError:
+    return ProfileError(f"{path}: damaged or not a camera profile; make it again with Model.calibrate")
 
 
 class Model:
@@ -163,6 +178,10 @@ class Model:
         cameras = {profile.camera for profile in profiles}
         return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
 
+    def warm_up(self) -> None:
+        """Load now what the first estimate would load."""
+        _ = self._query, self._no_roll
+
     def takes(self, count: int) -> int:
         """How many of so many additional images the model can use: any number, but for a `separate` model."""
         return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count
@@ -174,6 +193,16 @@ class Model:
             return self.estimate_histogram(histogram(opened, self.grid), profile)
         except ModelFileError as error:
             raise ModelFileError(f"{opened.where}{error}") from error
+
+    def estimate_zones(
+        self,
+        means: ArrayLike,
+        counts: ArrayLike | None = None,
+        saturated: ArrayLike | None = None,
+        profile: Profile | None = None,
+    ) -> Estimate:
+        """The light of a frame from the statistics of its zones, as `c5.zones.zone_image` takes them."""
+        return self.estimate(zone_image(means, counts, saturated), profile)
 
     def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""

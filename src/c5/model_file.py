@@ -65,6 +65,11 @@ class ModelFile:
 
 def write_model(path: str | Path, model: ModelFile) -> Path:
     """Write a model file, whole or not at all."""
+    return write_file(path, encode_model(model))
+
+
+def encode_model(model: ModelFile) -> bytes:
+    """The bytes of a model file."""
     description = {
         "format": FORMAT,
         "version": VERSION,
@@ -86,7 +91,7 @@ def write_model(path: str | Path, model: ModelFile) -> Path:
             info = zipfile.ZipInfo(name)
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
-    return write_file(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def read_model(path: str | Path) -> ModelFile:
@@ -100,6 +105,11 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror}") from None
     except ReadError as error:
         raise ModelFileError(f"{path}: {error}") from None
+    return decode_model(data, path)
+
+
+def decode_model(data: bytes, path: str | Path) -> ModelFile:
+    """The same of its bytes; the path is for errors."""
     if not data.startswith(b"PK"):
         raise ModelFileError(f"{path}: not a C5 model file; published .pth weights must be converted first")
     try:

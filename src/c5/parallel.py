@@ -7,13 +7,19 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from c5.errors import WorkerError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+Spread: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Generator[tuple[Any, Any], None, None]]
+"""Takes a function and items, and gives each item with its result, in order: on processes here or on a cluster."""
 
 MOST_JOBS = 4
 """Unless more are asked for: each may hold an image of many megapixels."""
@@ -24,7 +30,11 @@ def in_parallel(
 ) -> Generator[tuple[Item, Result], None, None]:
     """Each item with its result, a few of them computed ahead, on one thread per core up to `MOST_JOBS`."""
     jobs = jobs or min(MOST_JOBS, os.cpu_count() or 1)
-    yield from _in_order(ThreadPoolExecutor(jobs), jobs, function, items)
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield from _in_order(pool, jobs, function, items)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def in_processes(
@@ -34,9 +44,21 @@ def in_processes(
 
     They end with this process, however it ends. Ctrl-C does not reach them: this process decides.
     """
+    with processes(jobs) as spread:
+        yield from spread(function, items)
+
+
+@contextmanager
+def processes(jobs: int | None = None) -> Iterator[Spread]:
+    """The same processes for several functions, one after the other."""
     jobs = jobs or os.cpu_count() or 1
     pool = _Processes(jobs, multiprocessing.get_context("spawn"), _end_with_parent)
-    yield from _in_order(pool, jobs, function, items)
+    try:
+        yield lambda function, items: _in_order(pool, jobs, function, items)
+    except BrokenProcessPool:
+        raise WorkerError("a process that worked for this one was killed; is there enough memory?") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Processes(ProcessPoolExecutor):
@@ -65,14 +87,11 @@ def _in_order(
     pool: Executor, jobs: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Generator[tuple[Item, Result], None, None]:
     ahead: deque[tuple[Item, Future[Result]]] = deque()
-    try:
-        for item in items:
-            ahead.append((item, pool.submit(function, item)))
-            if len(ahead) > 2 * jobs:
-                first, future = ahead.popleft()
-                yield first, future.result()
-        while ahead:
+    for item in items:
+        ahead.append((item, pool.submit(function, item)))
+        if len(ahead) > 2 * jobs:
             first, future = ahead.popleft()
             yield first, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    while ahead:
+        first, future = ahead.popleft()
+        yield first, future.result()

@@ -47,10 +47,20 @@ MethodName = Annotated[
 ]
 AugmentationName = Annotated[
     str | None,
-    typer.Option("--augmentation", help="How images are made: paper, sampling, clustering, virtual or catalogue."),
+    typer.Option(
+        "--augmentation",
+        help="How images are made: paper, sampling, clustering, virtual, catalogue or none; then, after a colon, "
+        "without-xyz (only the light changes) or alone (train on made images only).",
+    ),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at once; default: one per core, up to 4.", min=1)]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", help="Work on the Ray cluster at this address: HOST:PORT, ray://HOST:PORT or auto.", metavar="ADDRESS"
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Another number gives another result.", min=0)]
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]

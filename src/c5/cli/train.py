@@ -42,18 +42,18 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augmentation: AugmentationName = None,
-    made: Annotated[int, typer.Option(help="How many images to make, with --augmentation.", min=1)] = 5000,
+    made: Annotated[int | None, typer.Option(help="How many images to make; default: 5,000.", min=1)] = None,
     matrices: MatricesFile = None,
     bfloat16: Bfloat16 = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
     """Train a model, or go on with a run that was stopped, with `--epochs` for longer than it was planned.
 
-    Needs the train extra. Uses a GPU where there is one.
+    Needs the train extra. Uses a GPU where there is one, or several: `torchrun --nproc-per-node 8 -m c5 train ...`.
     """
     start_torch()
     from c5.training.config import VirtualTraining, make_config, read_config, set_fields
-    from c5.training.making import find_making
+    from c5.training.making import PAPER_MADE, default_making, find_making
     from c5.training.run import Plan
 
     if resume is not None:
@@ -75,7 +75,10 @@ def train(
         bfloat16=bfloat16 or training.bfloat16,
     )
     known = str(matrices.resolve()) if matrices else None
-    making = None if augmentation is None else find_making(augmentation, made, known)
+    if augmentation is None:
+        making = default_making(recipe or Recipe.BUNDLED, known, made)
+    else:
+        making = find_making(augmentation, made or PAPER_MADE["c5"], known)
     table = known if isinstance(training, VirtualTraining) else None
     plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making, table)
     _run(out, plan, tensorboard, overwrite)
@@ -86,7 +89,11 @@ def _run(
 ) -> None:
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
+    from c5.training.together import is_first
 
+    if not is_first():
+        run_training(folder, plan, epochs=epochs, overwrite=overwrite, report=_ignore, track=_ignore, say=_ignore)
+        return
     with progress_bar(transient=False) as progress:
 
         def track(items: Sequence[Any], what: str) -> Iterable[Any]:
@@ -126,6 +133,11 @@ def _run(
                 errors.print(f"stopped; go on with: c5 train --resume {folder}")
             raise
     errors.print(f"model written: {folder / 'model.c5'}")
+
+
+def _ignore(items: Any, *_: Any) -> Any:
+    """The first of several processes speaks for all."""
+    return items
 
 
 def _describe(found: Statistics) -> str:

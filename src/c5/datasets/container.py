@@ -94,8 +94,9 @@ class Container:
             raise ReadError(f"{self.path}: cannot be read: {error}; check the path") from None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs to read records of the same file: not the index, which is large."""
-        return {"path": self.path, "form": self.form, "index": {}}
+        """What another process needs to read records of the same file: of the index, which is large, the features."""
+        kept = {key: value for key, value in self.index.items() if key == "features"}
+        return {"path": self.path, "form": self.form, "index": kept}
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Float32s, Float64s
+from c5.datasets.growing import Growing
 from c5.errors import ImageError
 from c5.histograms import Grid, cell_position, cell_weights
 from c5.image import WORKING_PIXELS, Crop, LinearImage, shrink
@@ -52,18 +53,18 @@ class Palettes:
 
 def join(palettes: Iterable[Palettes]) -> Palettes:
     """The palettes of several images as one value. Each is let go before the next is asked for."""
-    cells, codes = bytearray(), bytearray()  # which grow in place
+    cells, codes = Growing(), Growing()
     spans: list[NDArray[np.int64]] = []
     powers: tuple[int, ...] = ()
     for found in palettes:
         powers = found.powers
-        spans.append(found.spans + np.array([len(cells) // found.cells.itemsize, 0]))
-        cells += found.cells.tobytes()
-        codes += found.codes.tobytes()
+        spans.append(found.spans + np.array([cells.size // found.cells.itemsize, 0]))
+        cells.add(found.cells.tobytes())
+        codes.add(found.codes.tobytes())
     return Palettes(
         powers,
-        np.frombuffer(cells, np.int16),
-        np.frombuffer(codes, np.uint8).reshape(-1, len(powers)),
+        cells.array(np.int16),
+        codes.array(np.uint8).reshape(-1, len(powers)),
         np.concatenate(spans),
     )
 

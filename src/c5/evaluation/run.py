@@ -7,7 +7,6 @@ Killed at any moment, the same command goes on where it stopped and comes to the
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import platform
@@ -16,25 +15,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Float64s, angular_error, as_illuminant
+from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
-from c5.errors import DataError, ParameterError
+from c5.errors import DataError, ParameterError, WorkerError
+from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.plugin import is_outdated
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import write_file
-from c5.parallel import in_parallel
+from c5.parallel import Spread, in_parallel
 from c5.regular import read_regular
 
 
@@ -59,6 +59,7 @@ def evaluate(
     track: Track = lambda items, _: items,
     command: str = "",
     jobs: int = 1,
+    spread: Spread | None = None,
     only: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
     estimates: Path | None = None,
@@ -67,9 +68,10 @@ def evaluate(
 
     Rows that it held already, of other methods or settings on the same images, stay in it, but not those of code that
     has changed since, which `say` tells in a line. `report` hears of each fold when it is
-    done. `jobs` folds of a method run at a time: several small trainings fill a GPU better than one.
+    done. `jobs` folds run at a time: several small trainings fill a GPU better than one. With `spread`, folds, methods
+    and seeds are spread over processes, or over a cluster whose nodes share the folder.
     With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
-    `estimates` is a CSV file to write: every estimate, error and uncertainty of these methods, draw by draw.
+    `estimates` is a CSV or Parquet file to write: every estimate, error and uncertainty of these methods, draw by draw.
     """
     every = make_folds(protocol, samples)
     folds = [fold for fold in every if fold.name in only] if only else every
@@ -79,7 +81,8 @@ def evaluate(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
-    samples = _prepare(samples, methods, track)
+    tested = {name for fold in folds for name in fold.test}
+    samples = _prepare(samples, methods, track, tested)
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
@@ -87,46 +90,38 @@ def evaluate(
     before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
     if before is not None:
         before = replace(before, rows=[row for row in before.rows if not _outdated(row, say)])
-    run = _Run(samples, contents, data, folder, track, command)
+    photographs = [sample for sample in samples if not sample.made or sample.name in tested]
+    run = _Run(samples, photographs, contents, data, folder, track, command)
     rows: list[Row] = []
-    export = io.StringIO()
-    table = csv.writer(export, lineterminator="\n")
-    table.writerow(ESTIMATES)
+    records: list[tuple[Any, ...]] = []
+    if estimates is not None:
+        check_estimates(estimates)
+    finished = run.run_all(methods, folds, jobs, spread)
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
         origins: list[dict[str, Any]] = []
-        run_fold = partial(run.run_fold, method)
-        finished = in_parallel(run_fold, folds, jobs) if jobs > 1 else ((fold, run_fold(fold)) for fold in folds)
-        with closing(finished):
-            for number, (fold, found) in enumerate(finished, index * len(folds) + 1):
-                origins += [found.origin] if found.origin not in origins else []
-                for variant, errors in found.by_image().items():
-                    variants.setdefault(variant, []).append(errors)
-                if estimates is not None:
-                    table.writerows(found.records(method.name, fold.name))
-                report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
+        for number, ((_, fold), found) in enumerate(islice(finished, len(folds)), index * len(folds) + 1):
+            origins += [found.origin] if found.origin not in origins else []
+            for variant, errors in found.by_image().items():
+                variants.setdefault(variant, []).append(errors)
+            if estimates is not None:
+                records += found.records(method, fold.name)
+            report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
         if only:
             continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
     if estimates is not None:
-        write_file(estimates, export.getvalue().encode())
+        write_estimates(estimates, records)
     if only:
         return None
     lights = group_lights(samples, images)
-    counted = Counter(sample.camera for sample in samples if not sample.made)
-    photographs = {camera: counted[camera.split("/")[1]] for camera in images}
-    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, photographs)
+    counted = Counter(sample.camera for sample in photographs)
+    pools = {camera: counted[camera.split("/")[1]] for camera in images}
+    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, pools)
     if before is not None:
         results = merge([before, results])
     results.save(folder / "results.json")
     return results
-
-
-ESTIMATES = (
-    *("image", "dataset", "camera", "method", "m", "selection", "fold", "draw", "error_deg", "uncertainty_deg"),
-    *("r", "g", "b", "true_r", "true_g", "true_b"),
-)
-"""The columns of the file of all estimates; illuminants are unit RGB."""
 
 
 def _outdated(row: Row, say: Callable[[str], None]) -> bool:
@@ -147,15 +142,19 @@ class _FoldResult(NamedTuple):
         truth = np.stack([sample.illuminant for sample in self.test])
         return {variant: angular_error(each.illuminants, truth) for variant, each in self.estimates.items()}
 
-    def records(self, method: str, fold: str) -> Iterator[tuple[Any, ...]]:
-        """A row of the file of all estimates for each image and draw."""
+    def records(self, method: Method, fold: str) -> Iterator[tuple[Any, ...]]:
+        """A row of the file of all estimates, as in `ESTIMATES`, for each image and draw."""
+        seeds, settings = method.settings.get("seeds", [None]), make_digest(method.settings)[:8]
         for variant, errors in self.errors.items():
-            shown, unsure = Row(method, variant, {}, []), self.estimates[variant].uncertainties
-            for (draw, column), error in np.ndenumerate(errors):
-                sample, light = self.test[column], self.estimates[variant].illuminants[draw, column]
-                stated = "" if unsure is None else unsure[draw, column]
-                named = (sample.name, sample.dataset, sample.camera, method, shown.m, shown.selection, fold, draw + 1)
-                yield (*named, error, stated, *as_illuminant(light), *sample.illuminant)
+            shown, unsure = Row(method.name, variant, {}, []), self.estimates[variant].uncertainties
+            draws = max(1, len(errors) // len(seeds))  # of each network
+            for (row, column), error in np.ndenumerate(errors):
+                sample, light = self.test[column], as_illuminant(self.estimates[variant].illuminants[row, column])
+                off = reproduction_error(np.maximum(light, 1e-6), sample.illuminant)
+                stated = None if unsure is None else float(unsure[row, column])
+                named = (sample.name, sample.dataset, sample.camera, method.name, settings, shown.m, shown.selection)
+                drawn = (fold, seeds[row // draws], row % draws + 1)
+                yield (*named, *drawn, error, float(off), stated, *map(float, light), *map(float, sample.illuminant))
 
     def by_image(self) -> dict[str, list[ImageErrors]]:
         """By variant, the errors of each image."""
@@ -173,33 +172,80 @@ class _Run(NamedTuple):
     """What all folds of an evaluation have in common."""
 
     samples: Sequence[Sample]
+    photographs: list[Sample]  # what is not made, and what is tested
     contents: dict[str, list[Any]]
     data: str
     folder: Path
     track: Track
     command: str
 
-    def run_fold(self, method: Method, fold: Fold) -> _FoldResult:
+    def run_all(
+        self, methods: Sequence[Method], folds: Sequence[Fold], jobs: int, spread: Spread | None
+    ) -> Iterator[tuple[tuple[Method, Fold], _FoldResult]]:
+        """Every fold of every method, in order."""
+        tasks = [(method, fold) for method in methods for fold in folds]
+        if spread is None:
+            each = in_parallel(self.run_fold, tasks, jobs) if jobs > 1 else ((it, self.run_fold(it)) for it in tasks)
+        else:
+            silent = self._replace(track=_pass)
+            due = [(method, fold) for method, fold in tasks if not self._plan(method, fold).place.exists()]
+            lessons = [(part, fold) for method, fold in due for part in getattr(method, "parts", ())]
+            for _ in spread(silent.teach, lessons):
+                pass
+            each = spread(silent.run_fold, tasks)
+        with closing(each):
+            for (method, fold), found in each:
+                if not self._plan(method, fold).place.exists():
+                    where = f"{self.folder}: a fold was written where this machine does not see it"
+                    raise WorkerError(f"{where}; choose a folder that all nodes share")
+                yield (method, fold), found
+
+    def teach(self, task: tuple[Any, Fold]) -> None:
+        """Train what one part of a method needs for a fold; it is kept in the folder."""
+        method, fold = task
+        method.train(self._plan(method, fold).task)
+
+    def run_fold(self, task: tuple[Method, Fold]) -> _FoldResult:
         """One fold of one method, from disk where it was run before."""
-        photographs = [sample for sample in self.samples if not sample.made]
-        training = training_side(fold, self.samples) if method.learns else []
-        check_separation(fold, training)
-        test = test_side(fold, photographs)
-        digest = make_digest([sorted(fold.unseen), *(self.contents[sample.name] for sample in training)])
-        key = make_digest([method.settings, digest, sorted(fold.test), self.data])
-        place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
-        truth = np.stack([sample.illuminant for sample in test])
-        kept = _load(place, key)
+        method, fold = task
+        plan = self._plan(method, fold)
+        test = plan.task.test
+        kept = _load(plan.place, plan.key)
         if kept is not None:
             return _FoldResult(test, *kept, kept=True)
-        task = Task(fold, training, test, photographs, self.folder / "models", digest, self.track)
-        estimates = method.estimate(task)
+        estimates = method.estimate(plan.task)
         for variant, given in estimates.items():
             _check(given, len(test), f"{method.name} {variant}".strip())
         found = {variant: _rounded(given) for variant, given in estimates.items()}
         origin = _provenance(self.command, method)
-        _save(place, key, found, origin, [sample.name for sample in test], truth)
+        truth = np.stack([sample.illuminant for sample in test])
+        _save(plan.place, plan.key, found, origin, [sample.name for sample in test], truth)
         return _FoldResult(test, found, origin, kept=False)
+
+    def _plan(self, method: Method, fold: Fold) -> _FoldPlan:
+        training = training_side(fold, self.samples) if method.learns else []
+        check_separation(fold, training)
+        test = test_side(fold, self.photographs)
+        used = [*(sample.name for sample in training), *sorted(fold.lent)]
+        digest = make_digest([sorted(fold.unseen), *(self.contents[name] for name in used)])
+        key = make_digest([method.settings, digest, sorted(fold.test), self.data])
+        place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
+        return _FoldPlan(
+            Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track), key, place
+        )
+
+
+class _FoldPlan(NamedTuple):
+    """What is to do for a fold of a method, and where its results are kept under which key."""
+
+    task: Task
+    key: str
+    place: Path
+
+
+def _pass(items: Sequence[Any], _: str) -> Sequence[Any]:
+    """Progress that nobody sees."""
+    return items
 
 
 def _check(given: Estimates, images: int, method: str) -> None:
@@ -226,12 +272,13 @@ def _load_results(
     return before
 
 
-def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track) -> list[Sample]:
-    """The samples with all that the methods need of photographs, computed in one pass."""
+def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track, tested: set[str]) -> list[Sample]:
+    """The samples with all that the methods need of photographs and of what is tested, computed in one pass."""
     features = [feature for method in methods for feature in method.features]
     if not features:
         return list(samples)
-    taken = prepare([s for s in samples if not s.made], features, lambda items: track(list(items), "preparing"))
+    needed = [sample for sample in samples if not sample.made or sample.name in tested]
+    taken = prepare(needed, features, lambda items: track(list(items), "preparing"))
     prepared = {sample.name: sample for sample in taken}
     return [prepared.get(sample.name, sample) for sample in samples]
 

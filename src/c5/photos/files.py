@@ -171,17 +171,18 @@ def digest_file(path: bytes) -> tuple[Version, bytes]:
     with open_regular(path) as file:
         version = _version(os.fstat(file.fileno()))
         digest = hashlib.blake2b(version.size.to_bytes(8, "little"), digest_size=DIGEST_BYTES)
-        if version.size <= 2 * END_BYTES + INNER_BLOCKS * INNER_BYTES:
-            digest.update(file.read())
-        else:
-            inner = (version.size * (block + 1) // (INNER_BLOCKS + 1) for block in range(INNER_BLOCKS))
-            digest.update(file.read(END_BYTES))
-            for offset in inner:
-                file.seek(offset)
-                digest.update(file.read(INNER_BYTES))
-            file.seek(version.size - END_BYTES)
-            digest.update(file.read(END_BYTES))
+        for start, end in digest_ranges(version.size):
+            file.seek(start)
+            digest.update(file.read(end - start))
     return version, digest.digest()
+
+
+def digest_ranges(size: int) -> list[tuple[int, int]]:
+    """The bytes of a file that its digest covers."""
+    if size <= 2 * END_BYTES + INNER_BLOCKS * INNER_BYTES:
+        return [(0, size)]
+    inner = [size * (block + 1) // (INNER_BLOCKS + 1) for block in range(INNER_BLOCKS)]
+    return [(0, END_BYTES), *((start, start + INNER_BYTES) for start in inner), (size - END_BYTES, size)]
 
 
 def read_bytes(path: Path) -> bytes:

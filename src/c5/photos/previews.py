@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from c5.color import Bools, Float32s, Float64s, gains
 from c5.image import LinearImage
-from c5.photos.outputs import PREVIEW_PIXELS
-from c5.photos.photo import Photo, Thumbnail
+from c5.photos.photo import PREVIEW_PIXELS, Photo, Thumbnail
 from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn_array
 
 SIDE = PICTURE_WIDTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from c5.datasets.prepared import prepare
 from c5.errors import ParameterError, ReadError, WriteError
 from c5.training.loop import default_device
 from c5.training.run import Plan, Progress, check_hold_out, features, find_run, train
+from c5.training.together import find_group, is_first
 from c5.words import plural
 
 BOARD = "tensorboard"
@@ -34,6 +36,7 @@ def run_training(
 
     A run that is replaced stays whole until the data of the new one are prepared.
     `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
+    Of the processes that torchrun starts, the first writes.
     """
     there = (folder / "checkpoint.pt").exists()
     old = plan is not None and _holds_run(folder)  # which this one replaces
@@ -52,21 +55,27 @@ def run_training(
     warn_of_levels(samples)
     if len(samples) < len(given):
         say(f"{plural(len(given) - len(samples), 'made image')} left out: a camera that is held out went into them")
-    if not (old and there):
+    if is_first() and not (old and there):
         plan.save(folder)
-    board = _find_board() if tensorboard else None
-    if plan.making is not None:
-        own = [sample for sample in samples if not sample.made and sample.camera not in held]
-        samples += plan.making.make(own, held, lambda items: track(items, "making images"))
-    samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
-    if old:  # only now, when nothing can be wrong with the data any more
+    board = _find_board() if tensorboard and is_first() else None
+    making = plan.making
+    if making is not None:
+        trained = [sample for sample in samples if sample.camera not in held]
+        taken = [sample for sample in trained if not sample.made]
+        trained = making.add(trained, lambda: making.make(taken, held, lambda items: track(items, "making images")))
+        samples = [*trained, *(sample for sample in samples if sample.camera in held)]
+    group = find_group()
+    with nullcontext() if group is None else group.one_by_one():
+        samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))
+    if old and is_first():  # only now, when nothing can be wrong with the data any more
         for path in (*find_run(folder), *(folder / BOARD).glob("events.out.tfevents.*")):
             path.unlink()
         plan.save(folder)
     own = [sample for sample in samples if sample.camera not in held]
     cameras = {sample.camera for sample in own}
     apart = f"; {plural(len(samples) - len(own), 'image')} held out" if held else ""
-    say(f"training on {default_device()}: {plural(len(own), 'image')} of {plural(len(cameras), 'camera')}{apart}")
+    by = "" if group is None else f", {group.size} processes"
+    say(f"training on {default_device()}{by}: {plural(len(own), 'image')} of {plural(len(cameras), 'camera')}{apart}")
     writer = None if board is None else board(str(folder / BOARD))
     try:
         train(

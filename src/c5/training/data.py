@@ -15,12 +15,13 @@ from c5.color import Float64s
 from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
 from c5.datasets.features import EstimateFeature, Feature, HistogramFeature, PaletteFeature, VividnessFeature
+from c5.datasets.growing import Growing
 from c5.datasets.palettes import Palettes, join
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import Torus, TorusFeature
 from c5.errors import ParameterError
 from c5.histograms import Grid
-from c5.training.config import RealTraining, TrainConfig, make_config
+from c5.training.config import RealTraining, TrainConfig, make_config, set_fields, split_settings
 
 Track = Callable[[Sequence[Any]], Iterable[Any]]
 
@@ -66,15 +67,19 @@ PURPOSES = (*(recipe.value for recipe in Recipe), "ffcc")
 
 
 def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
-    """What training and evaluation need of an image for these recipes, and for every classical method."""
+    """What training and evaluation need of an image for these recipes, and for every classical method.
+
+    A recipe may have fields set, as in `paper,n=128`.
+    """
     found: list[Feature[Any]] = []
     for purpose in purposes:
-        if purpose not in PURPOSES:
-            raise ParameterError(f"a set cannot be prepared for {purpose!r}; there are {', '.join(PURPOSES)}")
-        if purpose == "ffcc":
+        recipe, *settings = split_settings(purpose)
+        if recipe not in PURPOSES:
+            raise ParameterError(f"a set cannot be prepared for {recipe!r}; there are {', '.join(PURPOSES)}")
+        if recipe == "ffcc":
             found.append(TorusFeature(Torus()))
         else:
-            config = make_config(Recipe(purpose))
+            config = set_fields(make_config(Recipe(recipe)), settings)
             found += [training_feature(config), HistogramFeature(config.grid)]
     found += [VividnessFeature(), *(EstimateFeature(name) for name in METHODS)]
     return list(dict.fromkeys(found))
@@ -86,17 +91,21 @@ def load_training_data(
     track: Track = iter,
     matrices: Mapping[str, CameraMatrices] | None = None,
 ) -> TrainingData:
-    """The data of a training from samples that are prepared for it, with the matrices of cameras that it may use."""
+    """The data of a training from samples that are prepared for it, with the matrices of cameras that it may use.
+
+    They are in memory, or mapped from a file if they are large.
+    """
     illuminants = np.stack([sample.illuminant for sample in samples])
     cameras = np.array([sample.camera for sample in samples])
     feature = training_feature(config)
     loaded = (load_feature(sample, feature) for sample in track(samples))
     if not isinstance(config, RealTraining):
         return TrainingData(illuminants, cameras, palettes=join(loaded), matrices=matrices)
-    views = np.empty((len(samples), 1 + config.crops, *config.grid.without_strips.shape), np.float16)
-    for index, histograms in enumerate(loaded):
-        views[index] = histograms.seen
-    return TrainingData(illuminants, cameras, views=views)
+    views = Growing()
+    for histograms in loaded:
+        views.add(histograms.seen.astype(np.float16).tobytes())
+    shape = (len(samples), 1 + config.crops, *config.grid.without_strips.shape)
+    return TrainingData(illuminants, cameras, views=views.array(np.float16).reshape(shape))
 
 
 def load_stacks(samples: Sequence[Sample], grid: Grid) -> NDArray[np.float16]:

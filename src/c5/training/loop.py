@@ -23,6 +23,8 @@ from c5.training.config import RealTraining, TrainConfig
 from c5.training.data import TrainingData
 from c5.training.losses import angular_error, log_likelihood, smoothness
 from c5.training.network import Emitted, Network, SeparateNetwork, build_network
+from c5.training.paper import DistinctBatches
+from c5.training.together import Group, share_statistics
 from c5.training.virtual import VirtualBatches
 
 
@@ -50,9 +52,13 @@ _ALONE = threading.Lock()
 class Trainer:
     """One run: the network, its optimiser, and the data on the device. Several may run at once, a thread each."""
 
-    def __init__(self, config: TrainConfig, data: TrainingData, device: torch.device | None = None) -> None:
+    def __init__(
+        self, config: TrainConfig, data: TrainingData, device: torch.device | None = None, group: Group | None = None
+    ) -> None:
         self.config = config
         self.device = device or default_device()
+        self.group = group
+        self.weight = 1.0  # of this process's part of a batch
         self.epoch = 0
         self.history: list[Epoch] = []
         with _ALONE, torch.random.fork_rng(devices=[]):
@@ -60,6 +66,8 @@ class Trainer:
             network = build_network(*config.networks)
         # Channels last is the layout of the fast convolutions; any other is converted back and forth.
         self.network: Network = network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if group is not None:
+            share_statistics(self.network)
         self.locator = Locator(config.grid).to(self.device)
         cuda = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if cuda else None  # type: ignore[no-untyped-call]
@@ -72,7 +80,8 @@ class Trainer:
         )
         self.batches: Batches
         if isinstance(config, RealTraining):
-            self.batches = StoredBatches(data, config, self.device)
+            kind = DistinctBatches if config.distinct_rolls else StoredBatches
+            self.batches = kind(data, config, self.device)
         else:
             self.batches = VirtualBatches(data, config, self.device)
         self.averaged = copy.deepcopy(self.network) if config.average_decay else None
@@ -106,6 +115,8 @@ class Trainer:
         config = self.config
         # Everything random in an epoch comes from the seed and its number, so that a resumed run is the same run.
         draws = self.batches.draw(self.epoch, np.random.default_rng([config.seed, self.epoch]))
+        if self.group is not None:
+            draws, self.weight = self.group.take_part(draws)
         self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
         # The average begins with few steps and takes in more as there are more.
         self.share.fill_(max(1 - config.average_decay, 10 / (10 + self.steps_done)))
@@ -120,6 +131,8 @@ class Trainer:
         for index in range(count):
             step(*(array[index] for array in on_device))
         self.steps_done += count
+        if self.group is not None:
+            self.group.add(self.totals)
         loss, error = (self.totals / count).tolist()
         if not math.isfinite(loss):
             self._fail(f"the loss became {loss}")
@@ -191,7 +204,11 @@ class Trainer:
                 loss = loss - config.likelihood * log_likelihood(located, batch.illuminants, self.locator).mean()
             error = error + off.detach()
         self.optimizer.zero_grad()
+        if self.group is not None:
+            loss, error = self.weight * loss, self.weight * error
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.group is not None:
+            self.group.add_gradients(self.network.parameters())
         self.optimizer.step()
         self.totals += torch.stack([loss.detach(), error]) / len(lessons)
         if self.averaged is not None:
@@ -207,7 +224,7 @@ class Trainer:
 
     def _make_step(self, inputs: list[Tensor]) -> Callable[..., None]:
         """A function that does a step of arrays like these."""
-        if self.device.type != "cuda":
+        if self.device.type != "cuda" or self.group is not None:  # what is sent between processes is not captured
             return self._step
         with _ALONE, torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
             return self._capture(inputs)

@@ -39,6 +39,7 @@ from c5.training.loop import Epoch, Evaluator, Trainer
 from c5.training.making import Making, digest_table
 from c5.training.network import Network
 from c5.training.tensors import DAMAGED, SEAL, read_checkpoint, seal
+from c5.training.together import find_group
 
 VALIDATE_EVERY = 10  # epochs
 LOG = ("epoch", "loss", "training_error", "validation_mean", "validation_median")
@@ -152,15 +153,21 @@ def train(
     The samples must be prepared with `features`. `report` hears of each epoch, and in a last call of the errors on the
     cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There is a
     checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last. Cameras that must stay
-    `unseen`, and those held out, are not even taken from the matrices.
+    `unseen`, and those held out, are not even taken from the matrices. Of the processes that torchrun starts, the first
+    validates and writes.
     """
     check_hold_out(plan.hold_out, {sample.camera for sample in samples})
     own = [sample for sample in samples if sample.camera not in plan.hold_out]
     held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
-    validation = Validation(held, plan.config) if held else None
     table = None if plan.matrices is None else leave_out(read_matrices(plan.matrices), {*plan.hold_out, *unseen})
-    trainer = Trainer(plan.config, load_training_data(own, plan.config, track, table), device)
+    group = find_group()
+    trainer = Trainer(plan.config, load_training_data(own, plan.config, track, table), device, group)
     rows, saved = load_checkpoint(trainer, folder), -math.inf
+    if group is not None and group.rank:
+        for _ in trainer.run():
+            pass
+        return trainer.model
+    validation = Validation(held, plan.config) if held else None
     try:
         for epoch in trainer.run():
             found = None

@@ -67,12 +67,13 @@ def insert(
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (path, *version, digest, name, number, time, float(histograms.vividness), *made),
     )
-    details = (cursor.lastrowid, _describe(photo), histograms.pack())
+    details = (cursor.lastrowid, describe(photo), histograms.pack())
     connection.execute("INSERT INTO details VALUES (?, ?, ?)", details)
 
 
-def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) -> Photo:
-    """The photograph of an entry, to the last bit. One on another grid has no histograms."""
+def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes, expected: Grid | None = None) -> Photo:
+    """The photograph of an entry, to the last bit. One on another grid than expected has no histograms."""
+    expected = expected or stored_grid()
     known = json.loads(facts)
     camera, matrices, as_shot = known["camera"], known["matrices"], known["as_shot"]
     black, white, assume_srgb = known["reading"]
@@ -88,7 +89,7 @@ def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes) 
         None if matrices is None else _matrices(json.dumps(matrices)),
         int(known["orientation"]),
         Reading(black, white, bool(assume_srgb)),
-        Histograms.unpack(stored_grid(), packed) if grid == stored_grid().key else None,
+        Histograms.unpack(expected, packed) if grid == expected.key else None,
         exposure=None if exposure is None else float(exposure),
     )
 
@@ -119,7 +120,7 @@ def parse_time(stored: str | None) -> datetime | None:
         return None
 
 
-def _describe(photo: Photo) -> str:
+def describe(photo: Photo) -> str:
     """What no other column says, as JSON, which keeps every bit of a number."""
     matrices = photo.matrices
     parts: list[Any] | None = None

@@ -1,0 +1,249 @@
+"""How `c5 archive` grows: what a file costs, what workers and a cluster bring, and millions of rows that are made up.
+
+python benchmarks/scale.py files --count 20000         one process, two, and a Ray cluster of two nodes of one core
+python benchmarks/scale.py rows --draw 10000000 --estimate 1000000
+python benchmarks/scale.py sets --count 200000          what training reads of a prepared set that is mapped
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from timing import show
+
+from c5.archive import run as running
+from c5.archive.places import Folder
+from c5.archive.shards import MOST, Spool, encode_table
+from c5.archive.stages import COUNTED, Job
+from c5.datasets import growing
+from c5.datasets.palettes import join, make_palettes
+from c5.demo import VirtualCamera, render_roll
+from c5.demo.dng import Layout, encode_dng
+from c5.histograms import histogram
+from c5.image import LinearImage
+from c5.io.raw import Photograph
+from c5.model import load_model
+from c5.model_file import encode_model
+from c5.parallel import processes
+from c5.photos.catalog.entries import describe
+from c5.photos.photo import Photo
+
+CAMERAS, SCENES = 8, 12
+SIZE = (64, 96)
+
+
+def render(folder: Path, count: int) -> None:
+    """Small DNGs, all different: a few scenes of a few cameras, each exposed anew many times."""
+    rng = np.random.default_rng(20)
+    cameras = [VirtualCamera.random(rng) for _ in range(CAMERAS)]
+    rolls = [render_roll(camera, SCENES, rng, SIZE) for camera in cameras]
+    for number in range(count):
+        path = folder / f"{number // 500:03d}" / f"{number:06d}.dng"
+        if path.exists():
+            continue
+        camera, photo = cameras[number % CAMERAS], rolls[number % CAMERAS][number // CAMERAS % SCENES]
+        light = np.maximum(photo.raw.astype(np.float32) - camera.black_level, 0)
+        raw = light * rng.uniform(0.5, 1, 3) + rng.normal(0, 4, photo.raw.shape) + camera.black_level
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_dng(raw.clip(0, camera.white_level).astype(np.uint16), camera, Layout()))
+
+
+@contextmanager
+def timed(into: dict[str, tuple[float, float]], name: str) -> Iterator[None]:
+    """Seconds on the clock, and of all cores together."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    yield
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    into[name] = (time.perf_counter() - began, spent)
+
+
+def measure_files(folder: Path, count: int) -> None:
+    source = folder / f"dng-{count}"
+    render(source, count)
+    times: dict[str, tuple[float, float]] = {}
+    for name, options in {"one process": ("--jobs", "1"), "two processes": ("--jobs", "2")}.items():
+        with timed(times, name):
+            archive(source, folder / f"out {name}", *options)
+    with ray_cluster() as address, timed(times, "Ray, two nodes of one core"):
+        archive(source, folder / "out ray", "--ray", address)
+    parts = [sorted(folder.glob(f"out {name}/part-*")) for name in ("one process", "two processes", "ray")]
+    assert [path.read_bytes() for path in parts[0]] == [path.read_bytes() for path in parts[1]]
+    assert [path.read_bytes() for path in parts[0]] == [path.read_bytes() for path in parts[2]]
+    one, two = times["one process"][0], times["two processes"][0]
+    rows = []
+    for name, (seconds, cores) in times.items():
+        cpu = "" if "Ray" in name else f"{1e3 * cores / count:.1f}"
+        rows.append(
+            [name, f"{seconds:.0f}", f"{count / seconds:.0f}", cpu, f"{one / seconds:.2f}", f"{seconds / two:.2f}"]
+        )
+    headings = ["workers", "seconds", "files a second", "CPU ms a file", "times one process", "time of two processes"]
+    show(f"{count} DNGs of {SIZE[1]} x {SIZE[0]} pixels; the same bytes from all three", headings, rows)
+    sizes = [
+        ["read: the file", f"{sum(path.stat().st_size for path in source.rglob('*.dng')) / count:.0f}"],
+        ["kept: histograms and facts", f"{size(folder / 'out one process/_work/counted') / count:.0f}"],
+        ["kept: estimated rows", f"{size(folder / 'out one process/_work/estimated') / count:.0f}"],
+        ["the result", f"{sum(path.stat().st_size for path in parts[0]) / count:.0f}"],
+    ]
+    show("Bytes a file", ["what", "bytes"], sizes)
+    for name in (*times, "ray"):
+        shutil.rmtree(folder / f"out {name}", ignore_errors=True)
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def archive(source: Path, out: Path, *options: str) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "c5.cli", "archive", source, "-o", out, *options], check=True)
+
+
+@contextmanager
+def ray_cluster() -> Iterator[str]:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from clusters import Cluster
+
+    cluster = Cluster()
+    try:
+        cluster.add_node()
+        yield cluster.address
+    finally:
+        cluster.close()
+
+
+def measure_rows(folder: Path, drawn: int, estimated: int) -> None:
+    """Stage two over so many rows, and stage three over so many of them, with histograms that are made up."""
+    place = Folder(str(folder / "rows"))
+    model = load_model()
+    job = Job(str(folder), place.address, f"_work/model-{model.identity}.c5")
+    place.write(job.model, encode_model(model.file))
+    began = time.perf_counter()
+    files, sizes = make_up(Path(place.address, COUNTED), drawn)
+    made = time.perf_counter() - began
+    times: dict[str, float] = {}
+    with processes(2) as spread:
+        run = running._Run(job, place, spread, lambda what, done, total: None, {})
+        began = time.perf_counter()
+        cameras, rolls = run._draw(files)
+        profiles = run._calibrate(rolls, model)
+        times[f"two: {drawn} rows, {len(profiles)} profiles"] = time.perf_counter() - began
+        wanted = -(-estimated // MOST)
+        spool = Spool([])
+        spool.sizes = sizes[:wanted]
+        began = time.perf_counter()
+        run._estimate(spool, files[:wanted], cameras[:wanted], profiles, model)
+        times[f"three: {sum(spool.sizes)} rows"] = time.perf_counter() - began
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    rows = [[name, f"{seconds / 60:.1f}"] for name, seconds in times.items()]
+    show("Stages two and three, two processes", ["stage", "minutes"], rows)
+    print(f"\nmemory at most: {own / 1e6:.2f} GB, and {child / 1e6:.2f} GB for each of two workers")
+    print(f"(making the rows up took {made / 60:.1f} minutes)")
+    shutil.rmtree(place.address)
+
+
+def make_up(folder: Path, rows: int) -> tuple[list[str], list[int]]:
+    """Counted shards of photographs that nobody took, of a few hundred cameras; some have many, most have few."""
+    rng = np.random.default_rng(1)
+    grid = load_model().grid
+    camera = VirtualCamera.random(rng)
+    photos = []
+    for photo in render_roll(camera, SCENES, rng, SIZE):
+        image = LinearImage(photo.image.rgb)
+        photos.append((describe(Photo.of(Path("x"), Photograph(image, SIZE))), histogram(image, grid).pack()))
+    names = [f"Camera {number}" for number in range(300)]
+    shares = 1 / np.arange(1, 301)
+    folder.mkdir(parents=True, exist_ok=True)
+    files, sizes = [], []
+    for start in range(0, rows, MOST):
+        count = min(MOST, rows - start)
+        facts, packed = photos[start // MOST % SCENES]
+        owners = rng.choice(names, count, p=shares / shares.sum()).tolist()
+        columns = {
+            "path": ("string", [f"{start // 100000}/{number}.dng" for number in range(start, start + count)]),
+            "camera": ("string", owners),
+            "digest": ("binary", [rng.bytes(16) for _ in range(count)]),
+            "time": ("string", ["2025-06-01 12:00:00"] * count),
+            "facts": ("string", [facts] * count),
+            "packed": ("binary", [packed] * count),
+            "error": ("string", [None] * count),
+        }
+        files.append(f"{start:032d}-0.parquet")
+        sizes.append(count)
+        (folder / files[-1]).write_bytes(encode_table(columns))
+    return files, sizes
+
+
+def measure_sets(count: int) -> None:
+    """Palettes in random order from a file that is mapped and that memory does not hold yet."""
+    import torch
+
+    from c5.training.virtual import PaletteColors
+
+    rng = np.random.default_rng(0)
+    camera = VirtualCamera.random(rng)
+    some = [make_palettes(photo.image, (1,), rng) for photo in render_roll(camera, SCENES, rng, SIZE)]
+    growing.MOST_BYTES = 0
+    palettes = join(some[number % SCENES] for number in range(count))
+    size = palettes.cells.nbytes + palettes.codes.nbytes
+    for array in (palettes.cells, palettes.codes):
+        drop_from_memory(array)
+    colors = PaletteColors(palettes, torch.device("cpu"))
+    torch.set_num_threads(2)
+    order, views = torch.from_numpy(rng.permutation(count)), torch.zeros(256, dtype=torch.int64)
+    began = time.perf_counter()
+    for batch in torch.split(order, 256):
+        colors.look_up(batch, views[: len(batch)])
+    seconds = time.perf_counter() - began
+    rows = [[f"{count}", f"{size / 1e9:.1f}", f"{count / seconds:.0f}"]]
+    show("A prepared set in a file that is mapped", ["samples", "GB", "samples a second"], rows)
+
+
+def drop_from_memory(array: NDArray[Any]) -> None:
+    mapped: Any = array
+    while not isinstance(mapped, mmap.mmap):
+        mapped = mapped.base
+    mapped.flush()
+    mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["files", "rows", "sets"])
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--draw", type=int, default=1_000_000)
+    parser.add_argument("--estimate", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, help="where files are kept for the next time")
+    options = parser.parse_args()
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="c5-scale-"))
+    try:
+        if options.what == "files":
+            measure_files(folder, options.count)
+        elif options.what == "sets":
+            measure_sets(options.count)
+        else:
+            measure_rows(folder, options.draw, options.estimate)
+    finally:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    main()

@@ -1,0 +1,1 @@
+"""The white balance of archives of any size, as Parquet: on this machine's cores, or on a cluster."""

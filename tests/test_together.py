@@ -1,0 +1,113 @@
+"""Training on several processes that torchrun starts: the steps of one process, whatever their number."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_training import config, render_samples
+
+import c5
+from c5.datasets import growing
+from c5.demo import VirtualCamera, render_roll
+from c5.demo.dng import write_dng
+from c5.training.data import load_training_data
+from c5.training.loop import Trainer
+from c5.training.tensors import read_checkpoint
+
+SETTINGS = {
+    "plain": ("crops=0", "batch_sizes=[7]", "empty_roll_share=0.2"),
+    "bundled": ("steps_per_epoch=1", "cameras_per_step=3", "queries_per_camera=2"),
+}
+STEPS = 50
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(2)
+    rows = [["path", "camera", "r", "g", "b"]]
+    for camera in [VirtualCamera.random(rng) for _ in range(2)]:
+        for photo in render_roll(camera, 4, rng, (48, 72))[: 4 - len(rows) // 5]:
+            name = f"{len(rows)}.dng"
+            write_dng(folder / name, photo, camera)
+            rows.append([name, camera.name, *map(str, photo.illuminant)])
+    with (folder / "manifest.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    assert len(rows) == 8  # seven images: no two processes have the same number
+    return folder
+
+
+def start(processes: int, *arguments: Any) -> subprocess.Popen[str]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+    command = [sys.executable]
+    if processes > 1:
+        command += ["-m", "torch.distributed.run", f"--nproc-per-node={processes}", f"--master-port={port}"]
+    environment = os.environ | {"PYTHONPATH": str(Path(c5.__file__).parents[1]), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.Popen(
+        [*command, "-m", "c5", "train", *map(str, arguments)],
+        env=environment | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+
+
+def losses(run: Path) -> list[float]:
+    return [epoch["loss"] for epoch in json.loads(read_checkpoint(run / "checkpoint.pt", "cpu")["history"])]
+
+
+@pytest.mark.parametrize("recipe", list(SETTINGS))
+def test_two_processes_take_the_steps_of_one(data: Path, tmp_path: Path, recipe: str) -> None:
+    """An epoch has one step here. Steps as small as these do not make more of a difference in rounding than it is."""
+    small = ("n=16", "widths=[4, 8]", "m=4", "learning_rate=0.00003", *SETTINGS[recipe])
+    options = ["--recipe", recipe, "--epochs", STEPS, *(part for field in small for part in ("--set", field))]
+    alone = start(1, data, "-o", tmp_path / "one", *options)
+    while alone.poll() is None and not (tmp_path / "one/checkpoint.pt").exists():
+        time.sleep(0.05)
+    shutil.copytree(tmp_path / "one", tmp_path / "half")
+    finish(alone)
+    one = losses(tmp_path / "one")
+    finish(start(2, data, "-o", tmp_path / "two", *options))
+    assert len(one) == STEPS
+    np.testing.assert_allclose(losses(tmp_path / "two"), one, rtol=1e-5)
+    if recipe == "plain":  # begun by one, finished by two
+        done = len(losses(tmp_path / "half"))
+        assert done < STEPS
+        finish(start(2, "--resume", tmp_path / "half"))
+        np.testing.assert_allclose(losses(tmp_path / "half"), one, rtol=1e-5)
+        assert c5.load_model(tmp_path / "half/model.c5").name == "half"
+
+
+def test_a_set_that_is_larger_than_memory_trains_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    samples, _ = render_samples(2, 4, config(), seed=1)
+    kept = load_training_data(samples, config())
+    monkeypatch.setattr(growing, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(growing, "cache_folder", lambda: tmp_path)
+    mapped = load_training_data(samples, config())
+    assert kept.views is not None
+    assert mapped.views is not None
+    assert isinstance(mapped.views, np.memmap)
+    assert not isinstance(kept.views, np.memmap)
+    np.testing.assert_array_equal(mapped.views, kept.views)
+    one, two = (list(Trainer(config(), data, torch.device("cpu")).run()) for data in (kept, mapped))
+    assert one == two
+    assert not list((tmp_path / "unpacked").iterdir())
