@@ -13,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -208,6 +209,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--keep", type=Path, help="a folder in which the files are made, or lie already")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server ends with this
     with tempfile.TemporaryDirectory() as name:
         base = options.keep or Path(name)
         folder, catalog = base / "shoot", base / "catalog.db"

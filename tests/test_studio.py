@@ -255,6 +255,8 @@ def test_a_correction_goes_to_one_to_the_group_to_the_rest(session: Session) -> 
     for _ in range(3):
         session.act({"do": "undo"}, session.tell()["number"])
     assert {id: session.develop(id)["illuminant"] for id in before} == before
+    with pytest.raises(C5Error, match="nothing to undo"):
+        session.act({"do": "undo"}, session.tell()["number"])
 
 
 def test_groups_are_split_joined_and_named(session: Session) -> None:

@@ -350,6 +350,8 @@ class Session:
             if kind == "group":
                 known = {"do": kind, "groups": dict.fromkeys(ids, event["name"])}
             return known
+        if kind in ("undo", "redo") and not getattr(self._decisions, f"can_{kind}"):
+            raise ParameterError(f"there is nothing to {kind}")
         if kind == "refer":
             return event | {"light": self.measure(event["id"], event["box"]).tolist()}
         if kind == "release":

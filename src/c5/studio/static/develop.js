@@ -42,6 +42,12 @@ export class Preview {
     return this.smaller.get(times);
   }
 
+  // A picture to draw into: the same one as long as its size stays, so that no slider makes garbage.
+  blank(width, height) {
+    if (this.image?.width !== width || this.image.height !== height) this.image = new ImageData(width, height);
+    return this.image;
+  }
+
   // The 97th percentile of the brightest channel is shown at 0.9.
   exposure([red, green, blue]) {
     const { sample, levels } = this;
@@ -66,7 +72,7 @@ export class Preview {
     const exposure = this.exposure(multipliers);
     const colors = (illuminant && matrix ? matrix : IDENTITY).map((value) => value * exposure);
     const { rgb, flags, width, height } = this.shrunk(times);
-    const image = new ImageData(width, height);
+    const image = this.blank(width, height);
     const out = new Uint32Array(image.data.buffer);
     const [red, green, blue] = multipliers.map((value) => value / 65535);
     const [a, b, c, d, e, f, g, h, i] = colors.map((value) => (value * STEPS) / BRIGHTEST);

@@ -231,8 +231,8 @@ function agree(whole) {
 }
 
 const reset = () => chosen().length && act({ do: "reset", ids: chosen() }).then(() => say("No correction any more"), tell);
-const undo = () => store.shoot.undo && act({ do: "undo" }).then(() => say("Taken back; Ctrl+Y does it again"), tell);
-const redo = () => store.shoot.redo && act({ do: "redo" }).then(() => say("Done again"), tell);
+const undo = () => act({ do: "undo" }).then(() => say("Taken back; Ctrl+Y does it again"), tell);
+const redo = () => act({ do: "redo" }).then(() => say("Done again"), tell);
 
 let named = () => {};
 

@@ -5,6 +5,7 @@ import { ask, askJson, indexOf, store } from "./store.js";
 
 const KEPT = 4;
 const SLOW = 45; // milliseconds: a picture that takes longer is drawn coarser while a slider moves
+const COARSEST = 3; // so many times more than when it rests
 const pictures = new Map(); // by id, the latest last
 const planes = new Map(); // by camera
 
@@ -26,7 +27,7 @@ async function fetchPicture(photo) {
     ask(`pixels/${photo.id}`).then((answer) => answer.arrayBuffer()),
   ]);
   const { id, version } = photo;
-  const picture = { id, version, look: lookOf(photo), told, preview: new Preview(pixels), plane: null, took: 0 };
+  const picture = { id, version, look: lookOf(photo), told, preview: new Preview(pixels), plane: null, coarser: 0 };
   if (told.place) planeOf(id, told.camera).then((table) => (picture.plane = table && new Plane(table, told.daylight)));
   return picture;
 }
@@ -70,7 +71,7 @@ export function draw(picture, canvas, look, { moving = false, before = false } =
   const { preview, told } = picture;
   const shown = Math.max((canvas.parentElement.clientWidth || 800) * devicePixelRatio, 1);
   let times = canvas.dataset.full ? 1 : Math.max(1, Math.floor(preview.width / shown));
-  while (moving && picture.took / times ** 2 > SLOW) times += 1;
+  if (moving) times += picture.coarser;
   const { illuminant, matrix } = before
     ? { illuminant: told.as_shot, matrix: told.as_shot_matrix }
     : balanceFor(picture, look);
@@ -80,7 +81,8 @@ export function draw(picture, canvas, look, { moving = false, before = false } =
     canvas.height = image.height;
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
-  picture.took = (performance.now() - started) * times ** 2; // what all of its pixels would take
+  const took = performance.now() - started;
+  if (moving && took > SLOW && picture.coarser < COARSEST) picture.coarser += 1;
   canvas.dataset.drawn = picture.id;
   return image;
 }
