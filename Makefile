@@ -4,11 +4,12 @@
 # make torture    damaged files, kills, full disks: MINUTES=15, SEED=, CASES=, KILLS=, or CASE= to repeat one
 # make scale      archives of 20,000 files, thirty kills, millions of rows: COUNT=, ROWS=
 # make programs   the tests with exiftool, RawTherapee and darktable, which it installs (Debian, Ubuntu)
+# make studio     a wedding of 300 photographs in a real Chromium, then RawTherapee and darktable (Debian, Ubuntu)
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs benchmark torture scale programs clean
+.PHONY: demo test lint docs benchmark torture scale programs studio clean
 
 demo: .venv/runtime
 	$(BIN)/c5 demo --out demo --overwrite
@@ -32,6 +33,8 @@ benchmark: .venv/development
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/raw.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/catalog.py
 	$(BIN)/python benchmarks/balance.py
+	$(BIN)/python benchmarks/label.py
+	$(BIN)/python benchmarks/studio.py
 	$(BIN)/python benchmarks/training.py
 
 torture: .venv/development
@@ -47,6 +50,11 @@ programs: .venv/development
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \
 	    libimage-exiftool-perl rawtherapee darktable
 	$(BIN)/python -m pytest tests/test_programs.py
+
+studio: .venv/development
+	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \
+	    chromium chromium-driver rawtherapee darktable
+	C5_STUDIO_PHOTOGRAPHS=300 $(BIN)/python -m pytest -s tests/test_studio_wedding.py
 
 .venv/bin/python:
 	@echo "== creating .venv"

@@ -15,7 +15,7 @@ copyright = f"2026, {author}"
 release = version = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "results/*"]  # docs/results.md is made of the latter
+exclude_patterns = ["_build", "results/*", "paper/*"]  # docs/results.md and docs/paper.md are made of these
 source_suffix = {".md": "markdown"}
 nitpicky = True
 

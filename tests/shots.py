@@ -95,11 +95,14 @@ class Shot:
         return Balance(photo, self.illuminant, 1.0, "model", Roll(photo.camera))
 
 
-def take(folder: Path, seed: int, light: Float64s, kind: Kind = KINDS["plain"], size: int = SIZE) -> Shot:
+def take(
+    folder: Path, seed: int, light: Float64s, kind: Kind = KINDS["plain"], size: int = SIZE, colors: int = 0
+) -> Shot:
+    """A file of the camera that `seed` makes; `colors` chooses those of the patches."""
     camera = VirtualCamera.random(np.random.default_rng(seed))
     if kind.black is not None:
         camera = replace(camera, black_level=kind.black)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(colors)
     white = camera.respond(light) * kind.gain
     scene = np.full((size, size, 3), 0.25 * white / white.max())
     scene[:, : size // 2] *= np.kron(rng.uniform(0.2, 1, (4, 2, 3)), np.ones((size // 4, size // 4, 1)))

@@ -338,10 +338,10 @@ class Recording(Reading):
     opened: list[Path] = field(default_factory=list)
     seconds: float = 0
 
-    def read(self, path: Path, pixels: int = WORKING_PIXELS) -> Photograph:
+    def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> Photograph:
         self.opened.append(path)
         time.sleep(self.seconds)
-        return super().read(path, pixels)
+        return super().read(path, pixels, more_pixels)
 
 
 def bits(results: Iterable[Balance | Failure]) -> list[tuple[Any, ...]]:
@@ -409,6 +409,35 @@ def test_what_the_catalogue_holds_is_not_opened(shoot: Shoot, tmp_path: Path) ->
     assert {path: path.read_bytes() for path in before} == before
     assert run("balance", photos, "--catalog", catalog, "--json", "--black", "1")[0] == 1  # read in another way
     assert run("balance", photos, "--catalog", catalog, "--sheet", "--out", tmp_path)[0] == 1  # pixels are needed
+
+
+def test_a_preview_comes_from_the_reading_that_gave_the_light(
+    shoot: Shoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, opened, kept = tmp_path / "catalog.db", [], []
+
+    def read(path: Path, **options: Any) -> Photograph:
+        opened.append(path)
+        return read_photograph(path, **options)
+
+    def keep(result: Balance, *_: Any) -> None:
+        kept.append(result.photo)
+
+    monkeypatch.setattr("c5.io.raw.read_photograph", read)
+    assert run("balance", shoot[0], "--preview", "--png", "--out", tmp_path / "alone")[0] == 0
+    assert sorted(opened) == sorted(shoot[0].iterdir())
+    assert run("catalog", "add", shoot[0], "--catalog", catalog)[0] == 0
+    assert run("balance", shoot[0], "--preview", "--png", "--out", tmp_path / "held", "--catalog", catalog)[0] == 0
+    alone, held = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("alone", "held"))
+    assert len(alone) == 12
+    assert alone == held
+    # However many wait for their roll, few wait with their pixels.
+    monkeypatch.setattr("c5.photos.balancing.MOST_PREVIEWS", 2)
+    results = list(balance(sorted(shoot[0].iterdir()), Settings(previews=True, jobs=1)))
+    assert [result.photo.preview is None for result in results if isinstance(result, Balance)].count(False) <= 3
+    monkeypatch.setattr("c5.cli.balance.Run.take", lambda _, *taken: keep(*taken))
+    assert run("balance", shoot[0], "--preview", "--out", tmp_path / "more")[0] == 0
+    assert [photo.preview for photo in kept] == [None] * 6
 
 
 def test_the_catalogue_changes_no_bit(shoot: Shoot, tmp_path: Path, bundled: Model) -> None:

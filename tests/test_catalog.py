@@ -52,7 +52,7 @@ class ReadingBy(Reading):
 
     function: Callable[[Path], Photograph] = read_photograph
 
-    def read(self, path: Path, pixels: int = WORKING_PIXELS) -> Photograph:
+    def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> Photograph:
         return self.function(path)
 
 

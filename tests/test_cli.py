@@ -118,6 +118,26 @@ def test_nothing_that_a_terminal_would_obey_is_printed(tmp_path: Path) -> None:
     assert "\\x1b[31mred" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("balance x.dng --strength 2", "'--strength': must be less than or equal to 1; see c5 balance --help"),
+        ("balance x.dng --roll-size 0", "'--roll-size': must be greater than or equal to 1; see c5 balance --help"),
+        ("balance", "Missing argument"),
+        ("balance --nonsense", "--nonsense"),
+        ("nonsense", "'nonsense'; see c5 --help"),
+        ("catalog nonsense", "'nonsense'; see c5 catalog --help"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: str, said: str) -> None:
+    done = c5(*arguments.split())
+    assert done.returncode == 2
+    assert not done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("c5: ")
+    assert said in line
+
+
 def test_version() -> None:
     assert c5("--version").stdout.startswith("c5-awb ")
     assert c5().returncode == 2

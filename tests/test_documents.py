@@ -2,7 +2,8 @@
 
 Every block of console or Python in README.md, CONTRIBUTING.md and docs/ is run, page by page, in a folder of rendered
 photographs and with a home of its own. A block under `<!-- not run: reason -->` is not; its commands and flags must
-exist. A block under `<!-- file: NAME -->` is written to that file.
+exist. A block under `<!-- file: NAME -->` is written to that file, one under `<!-- programs: NAME... -->` is run where
+those are installed.
 """
 
 from __future__ import annotations
@@ -45,15 +46,16 @@ MADE_BY_REPORT = "results.md"
 class Block(NamedTuple):
     page: Path
     line: int
-    mark: str | None  # "not run" or "file"
-    value: str  # the reason, or the name of the file
+    mark: str | None  # "not run", "file" or "programs"
+    value: str  # the reason, the name of the file, or those of the programs
     language: str
     text: str
 
     @property
     def runs(self) -> bool:
         is_code = self.language in ("console", "python")
-        return is_code and self.mark is None and self.page.name != MADE_BY_REPORT
+        ready = self.mark == "programs" and all(map(shutil.which, self.value.split()))
+        return is_code and (self.mark is None or ready) and self.page.name != MADE_BY_REPORT
 
     @property
     def commands(self) -> list[str]:
@@ -142,8 +144,8 @@ def test_every_example_runs(page: Path, place: Path, environment: dict[str, str]
 def test_every_example_that_is_not_run_says_why_and_names_what_exists() -> None:
     for block in BLOCKS:
         if block.mark is not None:
-            assert block.mark in ("not run", "file"), block
-        if block.runs or block.mark == "file":
+            assert block.mark in ("not run", "file", "programs"), block
+        if block.runs or block.mark in ("file", "programs"):
             continue
         if block.language == "python":
             check_imports(block)

@@ -40,7 +40,9 @@ from c5.evaluation.protocols import (
     Protocol,
     check_separation,
     make_folds,
+    mapped_split,
     split_by_name,
+    synthetic_cameras,
     test_side,
     training_side,
 )
@@ -116,8 +118,21 @@ def made_images(taken: Sequence[Sample], count: int, rng: np.random.Generator) -
     return made
 
 
-UNSEEN = ("leave-one-dataset-out", "leave-two-datasets-out", "cross-sensor", "camera-invariance", "split")
-ALL = [*PROTOCOLS.values(), split_by_name(["NUS"], ["Gehler-Shi"]), split_by_name(["NUS", "Pixel"], ["Canon5D"])]
+UNSEEN = (
+    "leave-one-dataset-out",
+    "leave-two-datasets-out",
+    "cross-sensor",
+    "leave-one-camera-out",
+    "camera-invariance",
+    "split",
+)
+ALL = [
+    *PROTOCOLS.values(),
+    split_by_name(["NUS"], ["Gehler-Shi"]),
+    split_by_name(["NUS", "Pixel"], ["Canon5D"]),
+    split_by_name(["Phones"], ["Gehler-Shi"], known_camera=True),
+    mapped_split(["NUS"], ["Canon5D"]),
+]
 
 
 @pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
@@ -135,23 +150,22 @@ def test_nothing_of_the_test_side_reaches_training(protocol: Protocol, seed: int
         for sample in training:
             assert not sample.sources & names
             assert not sample.cameras & fold.unseen
-            assert all(source in fold.train for source in sample.sources)
-        if protocol.name in (
-            "leave-one-dataset-out",
-            "leave-two-datasets-out",
-            "cross-sensor",
-            "camera-invariance",
-            "split",
-        ):
+            assert all(source in fold.train | fold.lent for source in sample.sources)
+            assert sample.made or sample.name in fold.train
+        assert not fold.lent & fold.test
+        if protocol.name in UNSEEN:
             tested = {by_name[name].camera for name in names}
             assert tested <= fold.unseen
             assert not tested & {by_name[name].camera for name in fold.train}
         if fold.only is not None:
-            assert all(sample.cameras <= fold.only for sample in training)
+            assert all(sample.camera in fold.only for sample in training)
+            assert all(sample.cameras <= fold.only for sample in training if not sample.sources & fold.lent)
         check_separation(fold, training)
 
 
-@pytest.mark.parametrize("name", ["leave-one-dataset-out", "cross-sensor", "camera-specific", "ten-fold"])
+@pytest.mark.parametrize(
+    "name", ["leave-one-dataset-out", "cross-sensor", "leave-one-camera-out", "camera-specific", "ten-fold"]
+)
 def test_every_photograph_is_tested_once(name: str) -> None:
     taken = photographs(30)
     tested = [each for fold in make_folds(PROTOCOLS[name], taken) for each in fold.test]
@@ -181,6 +195,28 @@ def test_what_each_protocol_is() -> None:
     scenes = {s.name: (s.dataset, s.scene) for s in taken if s.scene}
     for fold in make_folds(PROTOCOLS["ten-fold"], [s for s in taken if s.dataset == "NUS"]):
         assert not {scenes[name] for name in fold.test} & {scenes[name] for name in fold.train}
+
+
+def test_what_is_mapped_for_whom() -> None:
+    """Photographs that are lent are mapped to the tested camera and nothing else; synthetic cameras are tested."""
+    taken = photographs()
+    target = next(sample for sample in taken if sample.name == "Gehler-Shi/Canon1D/000")
+    (fold, *_) = make_folds(mapped_split(["NUS"], ["Canon1D"]), taken)
+    trained = min(fold.train)
+    lent = next(sample for sample in taken if sample.name == "NUS/SonyA57/000")
+
+    def map_to(camera: str, *labels: str) -> Sample:
+        sources = frozenset({lent.name, *labels})
+        return replace(lent, camera=camera, name="made", sources=sources, cameras=frozenset({"SonyA57", camera}))
+
+    wanted, leaks = map_to("Canon1D", trained), map_to("Canon1D", min(fold.test))
+    others = [leaks, map_to("NikonD5200", trained), lent, map_to("Canon1D", "Phones/Pixel/000")]
+    assert [each.name for each in training_side(fold, [wanted, *others])] == ["made"]
+    own = replace(target, name="made/1", camera="NikonD5200", sources=frozenset({target.name, lent.name}))
+    (test,) = make_folds(synthetic_cameras(["Canon1D"]), [*taken, own])
+    assert test.test == {"made/1"}
+    assert test.train == {sample.name for sample in taken if sample.camera == "Canon1D"}
+    assert not training_side(test, [own])
 
 
 def test_folds_stay_when_data_are_added() -> None:
@@ -464,17 +500,58 @@ def test_results_of_one_protocol_merge(tmp_path: Path) -> None:
 
 def test_published_figures_are_figures() -> None:
     published = read_published()
-    assert len(published) > 80
+    assert sum(one["source"] == "C5" for one in published) == 143
     figures = {(one["protocol"], one["tested_on"], one["method"], one["source"]): one for one in published}
     assert len(figures) == len(published)
-    assert figures["cross-sensor", "NUS", "C5, m = 9", "C5"]["worst_25"] == "3.75"
+    assert figures["leave-one-camera-out", "NUS", "C5, m = 9, cross-sensor", "C5"]["worst_25"] == "3.75"
     assert figures["leave-one-dataset-out", "NUS", "C5", "GCC"]["median"] == "1.98"
     for one in published:
         values = {name: float(one[name]) for name in report.COLUMNS.values() if one[name]}
         assert 0 < values["mean"] < 12
         if "worst_25" in values:
             assert values["best_25"] < values["median"] < values["worst_25"]
-        assert one["protocol"] in {*PROTOCOLS, "any"}
+        assert one["protocol"] in {*PROTOCOLS, "any", "split"}
+
+
+def read_tables(tex: str) -> dict[int, list[list[str]]]:
+    """The figures of every row of every table of a paper in TeX, tables numbered from 1."""
+    tex = re.sub(r"(?<!\\)%.*", "", tex)
+    found: dict[int, list[list[str]]] = {}
+    for number, table in enumerate(re.findall(r"\\begin\{table\*?\}(.*?)\\end\{table", tex, re.DOTALL), 1):
+        body = re.sub(r"\\cellcolor\[HTML\]\{[^}]*\}|\\&|\\textbf", "", table)
+        body = re.sub(r"\\(begin|end)\{tabular\}", r"\\\\", body)
+        for line in body.split(r"\\"):
+            _, *cells = line.split("&")
+            figures = [re.sub(r"\\pm.*|[${}\s]", "", cell.partition("$")[0]) for cell in cells]
+            if figures and re.fullmatch(r"\d+\.\d+", figures[0]):
+                found.setdefault(number, []).append([f.rstrip("-") if re.match(r"\d", f) else "" for f in figures])
+    return found
+
+
+PAPER = ("mean", "median", "best_25", "worst_25", "trimean")
+WIDTHS = {5: (4, PAPER), 11: (3, ("mean", "median", "max"))}
+"""Tables whose rows stand for several of ours: how many figures each has, and which."""
+
+
+def test_published_figures_are_those_of_the_paper(test_data: Path) -> None:
+    """Every row of every table of the paper is among ours, under the number of that table, and no other."""
+    tables = read_tables((test_data / "paper" / "c5-paper.tex").read_text())
+    assert sorted(tables) == list(range(1, 12))
+    rows = [one for one in read_published() if one["source"] == "C5"]
+    seen: set[int] = set()
+    for number, figures in tables.items():
+        count, names = WIDTHS.get(number, (5, PAPER))  # the first table has sizes in MB after its five figures
+        ends = [len(row) if number in WIDTHS else 5 for row in figures]
+        parts = [row[at : at + count] for row, end in zip(figures, ends, strict=True) for at in range(0, end, count)]
+        for part in parts:
+            own = [
+                index
+                for index, one in enumerate(rows)
+                if str(number) in one["tables"].split() and [one[name] for name in names][: len(part)] == part
+            ]
+            assert own, (number, part)
+            seen |= set(own)
+    assert seen == set(range(len(rows))), [rows[index] for index in set(range(len(rows))) - seen]
 
 
 def test_plots_draw_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -798,6 +875,11 @@ def test_a_camera_specific_network_is_trained_by_the_command(tmp_path: Path, mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data = write_manifest(tmp_path / "data", count=4)
     small = ["--set", "n=32", "--set", "widths=[2, 2, 2]", "--set", "G=true", "--set", "m=1"]
+    done = CliRunner().invoke(
+        app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
+    )
+    assert "or the augmentation none" in str(done.exception)  # of what the recipe makes unless told otherwise
+    small += ["--augmentation", "none", "--overwrite"]
     done = CliRunner().invoke(
         app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
     )

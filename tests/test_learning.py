@@ -274,3 +274,9 @@ def test_learn_says_what_it_needs(arguments: list[str]) -> None:
     ran = CliRunner().invoke(app, ["learn", *arguments])
     assert ran.exit_code == 1
     assert "--forget" in str(ran.exception)
+
+
+def test_learn_names_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["learn", str(tmp_path / "none")])
+    assert ran.exit_code == 1
+    assert str(ran.exception).startswith(f"{tmp_path / 'none'}: no such folder; ")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from laws import seeds
 
 from c5.color import XYZ_TO_SRGB, Float64s, angular_error, camera_to_srgb
-from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
+from c5.colorimetry.matrices import COLUMNS, CameraMatrices, pick_matrices, read_matrices
 from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.datasets import read_samples
 from c5.datasets.facts import SHORT_NAMES, all_names, full_name, match_name
@@ -201,3 +201,12 @@ def test_the_lights_of_real_cameras_lie_near_their_curves(test_data: Path) -> No
         assert name is not None
         lights = np.stack([sample.illuminant for sample in samples if sample.camera == camera])
         assert np.median(distance(matrices[name], lights)) < 2.5
+
+
+def test_matrices_are_picked_by_camera_or_because_there_are_no_others() -> None:
+    one = CameraMatrices("One", np.eye(3), np.eye(3))
+    other = CameraMatrices("Other", np.eye(3), np.eye(3))
+    assert pick_matrices({"One": one}, "whatever") is one
+    assert pick_matrices({"One": one, "Other": other}, "Other") is other
+    assert pick_matrices({"One": one, "Other": other}, None) is None
+    assert pick_matrices({}, "One") is None

@@ -26,6 +26,8 @@ from test_sidecars import DNGS, ELEMENTS, LIGHTROOM
 
 from c5.color import Float64s, gains, reproduction_error, white_balance
 from c5.colorimetry.spectra import black_body
+from c5.photos.balancing import Balance, Settings, balance
+from c5.photos.groups import Sets
 from c5.photos.outputs import BUILT_IN
 from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
 from c5.photos.taste import Look
@@ -278,6 +280,31 @@ def test_both_leave_as_much_of_the_lights_color_as_our_preview(tmp_path: Path, l
     for develop in (develop_rawtherapee, partial(develop_darktable, adaptation="modern", workflow="none")):
         picture = tifffile.imread(develop(shot, tmp_path)) / 65535
         np.testing.assert_allclose(patch_color(picture), own, atol=allowed)
+
+
+@needs_rawtherapee
+@needs_darktable
+def test_white_looks_alike_in_the_photographs_of_a_group(tmp_path: Path) -> None:
+    """In both programs, and much more so than where each photograph is balanced alone."""
+    light = LIGHTS["lamp"]()
+    shots = [take(tmp_path / str(colors), 7, light, colors=colors) for colors in (3, 4)]
+    paths = [shot.path for shot in shots]
+    apart: dict[str, list[float]] = {}
+    for sets in (None, Sets(dict.fromkeys(paths, "1"))):
+        done = [each for each in balance(paths, Settings(sets=sets)) if isinstance(each, Balance)]
+        assert len(done) == 2
+        for each in done:
+            rawtherapee.path_beside(each.path).write_bytes(rawtherapee.encode(each, None))
+            darktable.path_beside(each.path).write_bytes(darktable.encode(each, None))
+        for program, develop in (
+            ("RawTherapee", develop_rawtherapee),
+            ("darktable", partial(develop_darktable, adaptation="modern", workflow="none")),
+        ):
+            seen = [patch_color(tifffile.imread(develop(shot, tmp_path)) / 65535) for shot in shots]
+            apart.setdefault(program, []).append(float(np.abs(seen[0] - seen[1]).max()))
+    for alone, together in apart.values():
+        assert together < 0.006
+        assert alone > 5 * together
 
 
 @needs_darktable

@@ -51,6 +51,23 @@ def test_a_file_comes_back_as_the_mean_of_its_photosites(tmp_path: Path, pattern
     np.testing.assert_allclose(photograph.image.rgb.mean(axis=(0, 1)), expected.mean(axis=(0, 1)), atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["a.dng", "a.png"])
+def test_one_look_at_a_file_gives_two_sizes_and_no_other_pixels(tmp_path: Path, name: str) -> None:
+    raw = numbers(1, 601, 842)
+    raw[:99] = 65535  # some of it clipped
+    data = encode_dng(raw, camera(), Layout("RGGB"))
+    if name == "a.png":
+        data = bytes(imagecodecs.png_encode(raw.astype(np.uint16)))
+    both = read(tmp_path / name, data, pixels=4000, more_pixels=50_000)
+    assert both.larger is not None
+    for image, size in ((both.image, 4000), (both.larger, 50_000)):
+        alone = read_photograph(tmp_path / name, pixels=size)
+        assert alone.larger is None
+        assert alone.image.clipped.any()
+        for part in ("rgb", "mask", "clipped"):
+            np.testing.assert_array_equal(getattr(image, part), getattr(alone.image, part))
+
+
 @pytest.mark.parametrize("pattern", BAYER)
 def test_lossless_compression_changes_nothing(tmp_path: Path, pattern: str) -> None:
     raw = numbers(2, 301, 420)

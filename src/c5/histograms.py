@@ -44,7 +44,10 @@ class Geometry(Enum):
     PUBLISHED = "published"
     """The geometry of the models published with the paper: a pixel counts fully in the four nearest bins and weighs by
     the length of its RGB, the bins are 1.6 % closer when they are read back, clipped pixels count, and rows run along v
-    downwards."""
+    downwards. The convolution wraps around."""
+    TEXT = "text"
+    """That of the paper's text: as published, but bins are as far apart when they are read back, the convolution does
+    not wrap around, and rows run along v upwards."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,10 @@ class Grid:
             raise ParameterError(f"strips must lie between 1 and 16, not {self.strips}")
         if not isinstance(self.pixels, int) or not 4096 <= self.pixels <= WORKING_PIXELS:
             raise ParameterError(f"pixels must lie between 4096 and {WORKING_PIXELS}, not {self.pixels}")
-        if self.geometry is Geometry.PUBLISHED and (self.powers, self.strips) != ((1,), 1):
-            raise ParameterError("the published geometry has one pixel histogram, by the first power, and no strips")
+        if self.geometry is not Geometry.EXACT and (self.powers, self.strips) != ((1,), 1):
+            raise ParameterError(
+                f"the {self.geometry.value} geometry has one pixel histogram, by the first power, and no strips"
+            )
 
     @classmethod
     def published(cls, bins: int = 64) -> Grid:
@@ -149,7 +154,7 @@ class Grid:
     @cached_property
     def v(self) -> Float64s:
         """(bins,) the v of each row when a heat map is read back."""
-        return self.u if self.geometry is Geometry.EXACT else -self.u
+        return -self.u if self.geometry is Geometry.PUBLISHED else self.u
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +246,7 @@ def histogram(image: LinearImage | ArrayLike, grid: Grid = Grid()) -> Histograms
 
 @cache
 def _counting_key(geometry: Geometry) -> str:
-    grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid.published()
+    grid = Grid(powers=(0, 1, 2, 3, 4), strips=3) if geometry is Geometry.EXACT else Grid(geometry=geometry)
     return fingerprint(histogram(probe(PROBE_SEEDS[geometry]), grid).stack)
 
 
@@ -251,7 +256,7 @@ def _rows_key() -> str:
     return fingerprint(histogram(probe(ROWS_SEED, repeats=20), Grid(strips=3, pixels=4096)).stack)
 
 
-PROBE_SEEDS = {Geometry.EXACT: 1335, Geometry.PUBLISHED: 41}
+PROBE_SEEDS = {Geometry.EXACT: 1335, Geometry.PUBLISHED: 41, Geometry.TEXT: 1}
 ROWS_SEED = 120
 """No bin of the histograms of these images is near a rounding edge."""
 
@@ -460,7 +465,8 @@ class _PublishedCounter:
 
     def __init__(self, grid: Grid) -> None:
         self.cells = grid.bins + 3
-        self.scale = (grid.bins - 1) / (2 * grid.limit)
+        self.published = grid.geometry is Geometry.PUBLISHED
+        self.scale = (grid.bins - 1 if self.published else grid.bins) / (2 * grid.limit)
         self.offset = (grid.bins - 1) / 2 + 2
         self.total = np.zeros(self.cells * self.cells)
 
@@ -478,7 +484,7 @@ class _PublishedCounter:
         square = self.total.reshape(self.cells, self.cells)
         above, own = slice(2, -1), slice(1, -2)
         total = square[above, above] + square[above, own] + square[own, above] + square[own, own]
-        return np.asarray(total[None, None, ::-1])  # v downwards
+        return np.asarray(total[None, None, ::-1] if self.published else total[None, None])  # v downwards, or upwards
 
 
 _Counter = _BilinearCounter | _PublishedCounter

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from c5.ccc import Estimate, locate
 from c5.color import Float32s
@@ -25,6 +25,7 @@ from c5.io.archives import parse_array, read_whole, unpack
 from c5.io.files import write_file
 from c5.io.raw import read_photograph
 from c5.model_file import MOST_BYTES, ModelFile, read_model
+from c5.zones import zone_image
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
 """A `LinearImage`, an array of linear RGB, or the path of a raw file or a linear image."""
@@ -177,6 +178,10 @@ class Model:
         cameras = {profile.camera for profile in profiles}
         return Profile(self.identity, features, count, cameras.pop() if len(cameras) == 1 else None)
 
+    def warm_up(self) -> None:
+        """Load now what the first estimate would load."""
+        _ = self._query, self._no_roll
+
     def takes(self, count: int) -> int:
         """How many of so many additional images the model can use: any number, but for a `separate` model."""
         return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count
@@ -188,6 +193,16 @@ class Model:
             return self.estimate_histogram(histogram(opened, self.grid), profile)
         except ModelFileError as error:
             raise ModelFileError(f"{opened.where}{error}") from error
+
+    def estimate_zones(
+        self,
+        means: ArrayLike,
+        counts: ArrayLike | None = None,
+        saturated: ArrayLike | None = None,
+        profile: Profile | None = None,
+    ) -> Estimate:
+        """The light of a frame from the statistics of its zones, as `c5.zones.zone_image` takes them."""
+        return self.estimate(zone_image(means, counts, saturated), profile)
 
     def estimate_histogram(self, histograms: Histograms, profile: Profile | None = None) -> Estimate:
         """The same from the histograms of an image."""

@@ -16,8 +16,11 @@ Ints = NDArray[np.int64]
 Names = NDArray[np.str_]
 
 
-def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """For each query, `count` other images of its camera, drawn with replacement; itself where it is the only one."""
+def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator, *, distinct: bool = False) -> Ints:
+    """For each query, `count` other images of its camera; itself where it is the only one.
+
+    They are drawn with replacement, or each once at most if they are to be `distinct` and the camera has enough.
+    """
     rolls = np.empty((*query.shape, count), np.int64)
     for camera in np.unique(cameras):
         own = np.flatnonzero(cameras == camera)
@@ -27,19 +30,39 @@ def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator
         if own.size == 1:
             rolls[mine] = own[0]
             continue
-        drawn = rng.integers(0, own.size - 1, (int(mine.sum()), count))
+        shape = int(mine.sum()), count
+        drawn = _draw_distinct(own.size - 1, shape, rng) if distinct else rng.integers(0, own.size - 1, shape)
         rolls[mine] = own[drawn + (drawn >= place[query[mine]][:, None])]
     return rolls
 
 
+def _draw_distinct(total: int, shape: tuple[int, int], rng: np.random.Generator) -> Ints:
+    """Rows of numbers below `total`, none twice in a row while there are enough."""
+    rows, count = shape
+    if count * count > total:
+        orders = np.argsort(rng.random((rows, total)), axis=1)
+        return np.asarray(orders[:, np.arange(count) % total], np.int64)
+    drawn = rng.integers(0, total, shape)
+    while (again := (np.diff(np.sort(drawn, axis=1), axis=1) == 0).any(axis=1)).any():
+        drawn[again] = rng.integers(0, total, (int(again.sum()), count))
+    return drawn
+
+
 def select_rolls(
-    selection: Selection, cameras: Names, vivid: Float64s, queries: Ints, count: int, rng: np.random.Generator
+    selection: Selection,
+    cameras: Names,
+    vivid: Float64s,
+    queries: Ints,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    distinct: bool = False,
 ) -> Ints:
     """(queries, count) rolls for queries among images; `cameras` has the camera of every image."""
     if selection is Selection.RECENT:
         raise ParameterError("photographs of datasets tell no time: rolls cannot be chosen by it")
     if selection is Selection.RANDOM:
-        return draw_rolls(cameras, queries, count, rng)
+        return draw_rolls(cameras, queries, count, rng, distinct=distinct)
     rolls = np.empty((len(queries), count), np.int64)
     names = np.unique(cameras)
     if selection is Selection.OTHER_CAMERA and len(names) < 2:

@@ -5,6 +5,7 @@ Nothing is used but what is passed in, and every made sample names all that went
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -21,7 +22,7 @@ from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rg
 from c5.colorimetry.matrices import COOLEST, HOTTEST, CameraMatrices
 from c5.datasets import Sample
 from c5.datasets.facts import all_names, full_name, leave_out, match_name
-from c5.errors import DataError, ParameterError
+from c5.errors import DataError, DataWarning, ParameterError
 from c5.image import Crop, LinearImage, shrink
 
 GROUP_KELVIN = 250.0
@@ -100,6 +101,8 @@ def augment(
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
     material = Material.gather(samples, samples if targets is None else targets, matrices or {}, exclude)
+    if method is Augmentation.PAPER:
+        material = material.calibrated()
     drawn = draw(material, method, rng, via_xyz=via_xyz)
     for number, sample in enumerate(islice(_reject_images(drawn), count)):
         yield replace(sample, name=f"{dataset}/{method.value}/{number:06d}", dataset=dataset)
@@ -206,6 +209,17 @@ class Material:
             return kept
 
         return cls(allowed(sources), allowed(targets), leave_out(matrices, exclude))
+
+    def calibrated(self) -> Material:
+        """Without photographs of cameras that have no matrices, unless none has any: then that is the error to come."""
+        sources, targets = ([s for s in each if self.is_calibrated(s)] for each in (self.sources, self.targets))
+        if not sources or not targets:
+            return self
+        lost = {s.camera for s in (*self.sources, *self.targets)} - {s.camera for s in (*sources, *targets)}
+        if lost:
+            names = ", ".join(sorted(lost))
+            warnings.warn(f"nothing is made of {names}: no matrices of it are known", DataWarning, stacklevel=3)
+        return Material(sources, targets, self.matrices)
 
     def is_calibrated(self, sample: Sample) -> bool:
         return match_name(sample.camera, self.matrices) is not None

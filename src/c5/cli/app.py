@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from c5.cli import catalog, data
+from c5.cli import catalog, data, paper, plugin, sensor
 from c5.cli.archive import archive
 from c5.cli.augment import augment
 from c5.cli.balance import balance
@@ -23,34 +23,51 @@ from c5.cli.demo import demo
 from c5.cli.estimate import estimate
 from c5.cli.evaluate import evaluate
 from c5.cli.explain import explain
+from c5.cli.export import export
 from c5.cli.learn import learn
 from c5.cli.methods import methods
 from c5.cli.report import report
+from c5.cli.studio import studio
 from c5.cli.train import train
 from c5.cli.watch import watch
 from c5.cli.worst import worst
 from c5.errors import C5Error
 
 PANELS: dict[str, dict[str, Any]] = {
-    "Photographers": {"balance": balance, "catalog": catalog.app, "watch": watch, "learn": learn, "demo": demo},
+    "Photographers": {
+        "balance": balance,
+        "studio": studio,
+        "catalog": catalog.app,
+        "watch": watch,
+        "learn": learn,
+        "plugin": plugin.app,
+        "demo": demo,
+    },
     "Engineers": {
         "estimate": estimate,
         "calibrate": calibrate,
         "explain": explain,
+        "export": export,
         "train": train,
         "data": data.app,
+        "sensor": sensor.app,
         "convert": convert,
         "archive": archive,
     },
     "Researchers": {
         "evaluate": evaluate,
         "report": report,
+        "paper": paper.app,
         "worst": worst,
         "augment": augment,
         "methods": methods,
     },
 }
 """The subcommands in the order of the help, by who needs them most."""
+
+
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+"""What click raises about arguments. Some versions of typer bring their own click, and only this name is everywhere."""
 
 
 class Command(TyperCommand):
@@ -144,8 +161,17 @@ def run() -> None:
     """What a user can mend is one line on standard error, and exit code 1."""
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     asks_for_help = len(sys.argv) < 2 or not {"-h", "--help", "--version"}.isdisjoint(sys.argv)
+    command: Any = typer.main.get_command(app)  # once: it looks at every option of every command
     try:
-        app(default_map={} if asks_for_help else read_defaults(typer.main.get_command(app)))
+        defaults = {} if asks_for_help else read_defaults(command)
+        sys.exit(command(prog_name="c5", default_map=defaults, standalone_mode=False))
+    except USAGE_ERROR as error:
+        if message := error.format_message().rstrip("."):  # else it has shown the help
+            complain(f"{message}; see {error.ctx.command_path if error.ctx else 'c5'} --help")
+        sys.exit(error.exit_code)
     except C5Error as error:
         complain(error)
         sys.exit(1)
+    except typer.Abort:
+        complain("stopped")
+        sys.exit(130)

@@ -28,6 +28,9 @@ def augment(
     overwrite: Overwrite = False,
     augmentation: AugmentationName = "paper",
     made: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
+    purpose: Annotated[
+        list[str] | None, typer.Option("--for", help="For a .c5set: what it is prepared for, as in `c5 data prepare`.")
+    ] = None,
     seed: Seed = 0,
     matrices: MatricesFile = None,
     source: Annotated[list[str] | None, typer.Option(help="Make images of this camera's; default: all.")] = None,
@@ -38,7 +41,8 @@ def augment(
 ) -> None:
     """Map photographs to other cameras and lights, for training.
 
-    The images that are made go to a .c5data pack. Stopped or killed, the same command goes on where it was.
+    The images that are made go to a .c5data pack, or, if that is the file's ending, prepared to a .c5set. Stopped or
+    killed, the same command goes on where it was.
     """
     import numpy as np
 
@@ -48,6 +52,8 @@ def augment(
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples, write_pack
     from c5.datasets.facts import full_name, match_name
+    from c5.datasets.prepared import write_prepared
+    from c5.training.data import features_for
 
     kinds = {kind.value: kind for kind in Augmentation}
     if augmentation not in kinds:
@@ -86,7 +92,11 @@ def augment(
                     shown.append(image)
                 yield image
 
-    report = write_images(out, lambda: write_pack(images, out, track, overwrite))
+    if out.suffix == ".c5set":
+        features = features_for(purpose or ["paper"])
+        report = write_images(out, lambda: write_prepared(images, out, features, track, overwrite))
+    else:
+        report = write_images(out, lambda: write_pack(images, out, track, overwrite))
     if plots is not None:
         barred = {full_name(name) for name in exclude or ()}
         real = [sample for sample in targets if full_name(sample.camera) not in barred]

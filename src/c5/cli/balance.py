@@ -185,7 +185,7 @@ def balance(
         if groups is not None and known_groups is None:
             run.tables["groups"] = groups
         run.plan(asked)
-        settings = make_settings(ctx, known)
+        settings = make_settings(ctx, known, outputs)
         if sets:
             settings = replace(settings, sets=Sets(known_groups or {}, references))
         try:
@@ -201,6 +201,13 @@ def balance(
     run.print_summary()
     if run.failures:
         raise typer.Exit(1)
+
+
+def _without_pixels(result: Balance | Failure) -> Balance | Failure:
+    """The same without the pixels of a preview, which is drawn by now: a sheet waits for sixty photographs."""
+    from c5.photos.files import Failure
+
+    return result if isinstance(result, Failure) else replace(result, photo=replace(result.photo, preview=None))
 
 
 def _note(text: str) -> None:
@@ -229,8 +236,8 @@ def check_copies(outputs: Mapping[str, Output], out: Path | None) -> None:
             raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
 
 
-def make_settings(context: typer.Context, catalog: Catalog | None) -> Settings:
-    """How photographs are balanced, by the options of a command."""
+def make_settings(context: typer.Context, catalog: Catalog | None, outputs: Mapping[str, Output]) -> Settings:
+    """How photographs are balanced, by the options of a command and by what is written for them."""
     from c5.model import Profile, load_model
     from c5.photos.balancing import Settings
     from c5.photos.photo import Reading
@@ -248,6 +255,7 @@ def make_settings(context: typer.Context, catalog: Catalog | None) -> Settings:
         find_taste(context),
         Reading(options["black"], options["white"], options["assume_srgb"]),
         thumbnails=options.get("sheet", False),
+        previews=any(output.draws for output in outputs.values()),
     )
 
 
@@ -362,15 +370,17 @@ class Run:
 
     def work(self, settings: Settings) -> None:
         """Balance what is due, and write and print it as it comes."""
-        from c5.parallel import in_parallel
+        from c5.parallel import MOST_JOBS, in_parallel
         from c5.photos.balancing import balance
 
+        # Sidecars wait for the disk, previews for a core.
+        jobs = None if settings.previews else MOST_JOBS
         with ExitStack() as stack:
             results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due, tell=_note)))
-            written = stack.enter_context(closing(in_parallel(self.write, results)))
+            written = stack.enter_context(closing(in_parallel(self.write, results, jobs)))
             progress = stack.enter_context(progress_bar())
             for result, made in progress.track(written, len(self.due), description="balancing"):
-                self.take(result, made, settings.selection.value)
+                self.take(_without_pixels(result), made, settings.selection.value)
 
     def write(self, result: Balance | Failure) -> list[Path | C5Error | None]:
         """Write the files of one photograph; where they are, or what is wrong with them. None is one that stays."""

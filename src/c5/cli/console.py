@@ -28,6 +28,7 @@ FLAGS = {
     "overwrite=True": "--overwrite",
     "assume_srgb=True": "--assume-srgb",
     "matrices=read_matrices(FILE)": "--matrices FILE",
+    "the augmentation none": "--augmentation none",
     "write to another folder": "write to another folder: --out DIR",
     "write each to a folder of its own": "write each to a folder of its own: --out DIR",
     "Model.calibrate": "c5 calibrate",

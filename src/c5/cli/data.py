@@ -1,4 +1,4 @@
-"""`c5 data`: check a dataset, pack its images into one file, or prepare it for training and evaluation."""
+"""`c5 data`: label photographs, check a dataset, pack its images into a file, or prepare it for training."""
 
 from __future__ import annotations
 
@@ -9,14 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.console import complain, console, print_table, show_progress
-from c5.cli.options import Datasets, LayoutName, OutFile, Overwrite, check_free
+from c5.cli.options import (
+    Black,
+    CameraName,
+    Datasets,
+    Jobs,
+    LayoutName,
+    OutFile,
+    Overwrite,
+    White,
+    check_free,
+)
 from c5.words import plural
 
 if TYPE_CHECKING:
     from c5.datasets import Problem, Report, Sample
     from c5.datasets.inspection import Group
 
-app = typer.Typer(no_args_is_help=True, help="Check, pack or prepare datasets.")
+app = typer.Typer(no_args_is_help=True, help="Label, check, pack or prepare datasets.")
 
 
 @app.command()
@@ -84,11 +94,19 @@ def prepare(
     out: OutFile,
     purpose: Annotated[
         list[str] | None,
-        typer.Option("--for", help="What for: bundled (default), plain, paper or ffcc; may be given several times."),
+        typer.Option(
+            "--for",
+            help="What for: bundled (default), plain, paper or ffcc, with fields set as in paper,n=128; may be given "
+            "several times.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     layout: LayoutName = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one a core.", min=1)] = None,
+    zones: Annotated[
+        str | None,
+        typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for statistics."),
+    ] = None,
 ) -> None:
     """Prepare datasets: one pass over the images makes a .c5set file of all that `c5 train` and `c5 evaluate` need.
 
@@ -97,17 +115,58 @@ def prepare(
     code 1.
     """
     from c5.datasets.prepared import write_prepared
+    from c5.datasets.zoned import zone_sample
     from c5.training.data import features_for
+    from c5.zones import parse_zones
 
     check_free(out, overwrite)
     features = features_for(purpose or ["bundled"])
     samples, problems = _examine(data, layout)
+    if zones is not None:
+        samples = [zone_sample(sample, parse_zones(zones)) for sample in samples]
 
     def track(items: Iterable[Sample]) -> Iterable[Sample]:
         return show_progress(list(items), "preparing")
 
     report = write_images(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
     _name_left_out(problems + report.skipped)
+
+
+@app.command()
+def label(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Photographs that show a color chart of 24 patches.")],
+    overwrite: Overwrite = False,
+    camera: CameraName = None,
+    black: Black = 0,
+    white: White = None,
+    jobs: Jobs = None,
+) -> None:
+    """Label photographs by the color chart in them: DIR/manifest.csv has the light of each, and what to mask.
+
+    A light is told only if the colors of the chart fit. DIR/labels.html shows every photograph, to leaf through and to
+    correct: what stands in DIR/corrections.csv is obeyed. Gray cards are measured where that file points them out.
+    """
+    from c5.charts.labels import MANIFEST, label_folder, write_manifest
+    from c5.charts.page import write_labels
+    from c5.photos.photo import Reading
+
+    check_free(folder / MANIFEST, overwrite)
+    levels = Reading(black, white)
+    labels = label_folder(folder, levels, camera, lambda paths: show_progress(list(paths), "labelling"), jobs)
+    labelled = sum(one.illuminant is not None for one in labels)
+    write_labels(folder, labels, dry_run=True)  # so that it is both or none
+    manifest = write_manifest(folder, labels, levels) if labelled else None
+    page = write_labels(folder, labels)
+    refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]
+    for one in refused:
+        complain(f"no label: {one.path}: {one.reason}" if one.picture else one.reason)
+    without = len(labels) - labelled - len(refused)
+    console.print(f"{plural(labelled, 'photograph')} labelled, {len(refused)} refused, {without} without a chart")
+    if manifest is not None:
+        console.print(f"Labels                {manifest}")
+    console.print(f"To leaf through       {page}")
+    if not labelled or not all(one.picture for one in labels):
+        raise typer.Exit(1)
 
 
 def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[Problem]]:

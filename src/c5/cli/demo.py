@@ -27,7 +27,7 @@ def demo(
     method: MethodName = None,
     shoot: Annotated[
         str | None,
-        typer.Option(help="Render a shoot with known lights instead: wedding, hike, concert.", metavar="NAME"),
+        typer.Option(help="Render a shoot with known lights instead: wedding, hike, concert, charts.", metavar="NAME"),
     ] = None,
 ) -> None:
     """Render a roll of photographs as DNG files, and balance it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,14 +35,16 @@ def estimate(
     assume_srgb: options.AssumeSrgb = False,
     black: options.Black = 0,
     white: options.White = None,
+    matrices: options.MatricesFile = None,
     as_json: options.AsJson = False,
     threads: options.Threads = 1,
 ) -> None:
     """Print the light of images and the gains that make it white.
 
     With --roll or --profile the model knows the camera; without, it works from each image alone. Temperature and tint
-    are those of Adobe's programs, from the matrices of the camera. 90 % of the lights are within the bounds.
+    are those of Adobe's programs, from matrices in the file or in a table. 90 % of the lights are within the bounds.
     """
+    from c5.colorimetry.matrices import pick_matrices, read_matrices
     from c5.estimators import is_model
     from c5.model import load_model
     from c5.photos.photo import Reading
@@ -57,11 +58,13 @@ def estimate(
         estimator = partial(loaded.estimate, profile=options.find_roll(roll, profile, loaded, reading).profile)
     else:
         estimator = _use_method(method, roll, profile, reading)
+    table = {} if matrices is None else read_matrices(matrices)
     failures, rows = [], []
     for path in show_progress(files, "estimating"):
         try:
             photograph = reading.read(path)
-            found = _describe(path, estimator(photograph.image), photograph.matrices)
+            known = pick_matrices(table, photograph.image.camera) or photograph.matrices
+            found = _describe(path, estimator(photograph.image), known)
         except C5Error as error:
             failures.append(error)
             continue
@@ -103,21 +106,15 @@ def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
 
 def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> dict[str, Any]:
     """What is known of an estimate, ready for JSON; what is not known is left out."""
-    from c5.colorimetry.temperature import bound_temperature, dng_temperature
+    from c5.colorimetry.temperature import tell_light
 
     result: dict[str, Any] = {
         "file": str(path),
         "illuminant": [round(float(value), 6) for value in found.illuminant],
         "gains": [round(float(value), 6) for value in found.gains],
     }
-    with suppress(ParameterError):  # the matrices fit no such light
-        if matrices is not None:
-            temperature = dng_temperature(found.illuminant, matrices)
-            result |= {"kelvin": round(temperature.kelvin), "tint": round(temperature.tint)}
-        if matrices is not None and found.bound_covariance is not None:
-            bounds = bound_temperature(found.illuminant, found.bound_covariance, matrices)
-            result |= {"kelvin_low": round(bounds.lowest), "kelvin_high": round(bounds.highest)}
-            result["tint_bound"] = round(bounds.tint, 1)
+    told = tell_light(found.illuminant, matrices, found.bound_covariance)
+    result |= {} if told is None else told.as_row()
     if found.uncertainty is not None and found.bound_deg is not None:
         result |= {"uncertainty_deg": round(found.uncertainty, 4), "bound_deg": round(found.bound_deg, 4)}
     return result
@@ -125,12 +122,12 @@ def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> d
 
 def _show(row: dict[str, Any], key: str) -> str:
     """A cell of the table."""
+    from c5.colorimetry.temperature import show_told
+
     if key not in row:
         return ""
     if key == "file":
         return str(row[key])
-    if key == "kelvin":
-        return f"{row[key]}" + (f" ({row['kelvin_low']}-{row['kelvin_high']})" if "kelvin_low" in row else "")
-    if key == "tint":
-        return f"{row[key]:+d}" + (f" ± {row['tint_bound']:.0f}" if "tint_bound" in row else "")
+    if key in ("kelvin", "tint"):
+        return show_told(row)[key == "tint"]
     return f"{row[key]:.2f}°" if key.endswith("_deg") else " ".join(f"{value:.4f}" for value in row[key])

@@ -18,7 +18,7 @@ from c5.errors import ParameterError
 
 if TYPE_CHECKING:
     from c5.datasets import Sample
-    from c5.evaluation.methods import Method
+    from c5.evaluation.methods import Method, Rolls
     from c5.evaluation.protocols import Protocol
     from c5.evaluation.run import Done
 
@@ -33,7 +33,8 @@ def evaluate(
         str,
         typer.Option(
             help="Who is trained on and who is tested: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
-            "camera-specific, ten-fold, camera-invariance, random-split or split."
+            "leave-one-camera-out, camera-specific, ten-fold, camera-invariance, random-split; and with --train and "
+            "--test: split, known-camera, mapped-split, synthetic-cameras."
         ),
     ],
     method: Annotated[
@@ -54,8 +55,8 @@ def evaluate(
     made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
     matrices: MatricesFile = None,
     only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
-    train: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to train on.")] = None,
-    test: Annotated[list[str] | None, typer.Option(help="For --protocol split: names to test on.")] = None,
+    train: Annotated[list[str] | None, typer.Option(help="For splits by name: train on these.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="For splits by name: test on these.")] = None,
     fold: Annotated[
         list[str] | None,
         typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
@@ -75,7 +76,6 @@ def evaluate(
     from c5.datasets.inspection import warn_of_levels
     from c5.evaluation.methods import Rolls, Trained
     from c5.evaluation.plots import write_plots
-    from c5.evaluation.plugin import find_methods
     from c5.evaluation.report import format_results
     from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
@@ -83,23 +83,19 @@ def evaluate(
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
 
-    def find(text: str) -> list[Method]:
-        if text.partition(":")[0].partition("+")[0] not in ("c5", "ffcc"):
-            return find_methods(text, rolls)
-        start_torch()
-        from c5.training.methods import make_methods
-
-        return make_methods(
-            text if augmentation is None or "+" in text else f"{text}+{augmentation}",
+    methods = [
+        found
+        for text in method
+        for found in find_methods(
+            text if augmentation is None or "+" in text or not _is_trained(text) else f"{text}+{augmentation}",
             rolls,
-            seeds=range(seeds),
+            seeds=seeds,
             epochs=epochs,
             bfloat16=bfloat16,
             made=made,
-            matrices=str(matrices) if matrices else None,
+            matrices=matrices,
         )
-
-    methods = [found for text in method for found in find(text)]
+    ]
     for found in methods:
         if isinstance(found, Trained) and not found.model.file.training.get("cameras"):
             note = f"note: {found.name} does not say which cameras it was trained on; on those its errors prove nothing"
@@ -124,7 +120,7 @@ def evaluate(
                 samples,
                 methods,
                 out if ray is None else out.resolve(),
-                report=_report,
+                report=report_fold,
                 track=show_progress,
                 command=typed,
                 jobs=jobs,
@@ -152,6 +148,32 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def find_methods(
+    text: str,
+    rolls: Rolls,
+    *,
+    seeds: int,
+    epochs: int | None,
+    bfloat16: bool,
+    made: int | None,
+    matrices: Path | None,
+) -> list[Method]:
+    """The methods that a name stands for; torch is started only for those that need it."""
+    from c5.evaluation import plugin
+
+    if not _is_trained(text):
+        return plugin.find_methods(text, rolls)
+    start_torch()
+    from c5.training.methods import make_methods
+
+    known = str(matrices) if matrices else None
+    return make_methods(text, rolls, seeds=range(seeds), epochs=epochs, bfloat16=bfloat16, made=made, matrices=known)
+
+
+def _is_trained(text: str) -> bool:
+    return text.partition(":")[0].partition("+")[0] in ("c5", "ffcc")
+
+
 def _refuse_trained(
     methods: list[Method], protocol: Protocol, samples: list[Sample], only: list[str] | None
 ) -> list[Method]:
@@ -176,19 +198,25 @@ def _refuse_trained(
     return refused
 
 
-def _report(done: Done) -> None:
+def report_fold(done: Done) -> None:
     means = ", ".join(f"{variant} {values.mean():.2f}°".strip() for variant, values in done.errors.items())
     state = " (kept)" if done.kept else ""
     errors.print(f"{done.number}/{done.total} {done.method}, {done.fold}: {means}{state}")
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
-    from c5.evaluation.protocols import PROTOCOLS, split_by_name
+    from c5.evaluation.protocols import PROTOCOLS, mapped_split, split_by_name, synthetic_cameras
 
-    if name == "split":
-        return split_by_name(train, test)
+    by_name = {
+        "split": lambda: split_by_name(train, test),
+        "known-camera": lambda: split_by_name(train, test, known_camera=True),
+        "mapped-split": lambda: mapped_split(train, test),
+        "synthetic-cameras": lambda: synthetic_cameras(train),
+    }
+    if name in by_name:
+        return by_name[name]()
     if train or test:
-        raise ParameterError("--train and --test are for --protocol split")
+        raise ParameterError(f"--train and --test are for --protocol {', '.join(by_name)}")
     if name not in PROTOCOLS:
-        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, 'split'])}")
+        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, *by_name])}")
     return PROTOCOLS[name]

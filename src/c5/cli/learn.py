@@ -11,7 +11,7 @@ import typer
 from c5.cli.balance import open_catalog
 from c5.cli.console import complain, console, progress_bar
 from c5.cli.options import AssumeSrgb, Black, CameraName, CatalogFile, ModelName, Overwrite, White, check_free
-from c5.errors import ParameterError
+from c5.errors import ParameterError, ReadError
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Settings
@@ -73,6 +73,9 @@ def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
     from c5.photos.files import Developed, Failure, list_photographs
     from c5.photos.learning import read_edits
 
+    for folder in folders:
+        if not folder.exists():
+            raise ReadError(f"{folder}: no such folder; give those of photographs that you have balanced")
     asked = list_photographs(folders)
     for failure in asked.unreadable:
         complain(failure.message)

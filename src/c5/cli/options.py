@@ -47,7 +47,11 @@ MethodName = Annotated[
 ]
 AugmentationName = Annotated[
     str | None,
-    typer.Option("--augmentation", help="How images are made: paper, sampling, clustering, virtual or catalogue."),
+    typer.Option(
+        "--augmentation",
+        help="How images are made: paper, sampling, clustering, virtual, catalogue or none; then, after a colon, "
+        "without-xyz (only the light changes) or alone (train on made images only).",
+    ),
 ]
 Threads = Annotated[int, typer.Option("--threads", help="Threads that one estimate may use.", min=1)]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Files read at once; default: one per core, up to 4.", min=1)]

@@ -42,7 +42,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augmentation: AugmentationName = None,
-    made: Annotated[int, typer.Option(help="How many images to make, with --augmentation.", min=1)] = 5000,
+    made: Annotated[int | None, typer.Option(help="How many images to make; default: 5,000.", min=1)] = None,
     matrices: MatricesFile = None,
     bfloat16: Bfloat16 = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
@@ -53,7 +53,7 @@ def train(
     """
     start_torch()
     from c5.training.config import VirtualTraining, make_config, read_config, set_fields
-    from c5.training.making import find_making
+    from c5.training.making import PAPER_MADE, default_making, find_making
     from c5.training.run import Plan
 
     if resume is not None:
@@ -75,7 +75,10 @@ def train(
         bfloat16=bfloat16 or training.bfloat16,
     )
     known = str(matrices.resolve()) if matrices else None
-    making = None if augmentation is None else find_making(augmentation, made, known)
+    if augmentation is None:
+        making = default_making(recipe or Recipe.BUNDLED, known, made)
+    else:
+        making = find_making(augmentation, made or PAPER_MADE["c5"], known)
     table = known if isinstance(training, VirtualTraining) else None
     plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making, table)
     _run(out, plan, tensorboard, overwrite)

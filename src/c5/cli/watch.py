@@ -68,7 +68,7 @@ def watch(
             raise ParameterError(f"{out}: is in a folder that is watched, and copies would be copied; choose another")
     with ExitStack() as stack:
         known = open_catalog(catalog, stack)
-        settings = make_settings(ctx, known)
+        settings = make_settings(ctx, known, outputs)
         run = Run(outputs, [], out, known, sheet=False, overwrite=False, replace_custom=False)
         watcher = _Watcher(folders, run, list_photographs(folders))
         errors.print(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -141,6 +142,13 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     if not found:
         raise DataError(f"{path}: no camera in it; give a CSV file with one line per camera")
     return found
+
+
+def pick_matrices(table: Mapping[str, CameraMatrices], camera: str | None) -> CameraMatrices | None:
+    """Those of a camera; of a table of one camera, those, whatever the name. None if the camera is not there."""
+    if len(table) == 1:
+        return next(iter(table.values()))
+    return None if camera is None else table.get(camera)
 
 
 @cache

@@ -9,7 +9,8 @@ specification and Adobe's programs count in one way, RawTherapee in another: the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -94,6 +95,30 @@ class TemperatureBounds(NamedTuple):
     tint: float
 
 
+class ToldLight(NamedTuple):
+    """A light as people are told of it."""
+
+    at: TemperatureTint
+    bounds: TemperatureBounds | None
+    """None where nothing says how far off it may be."""
+
+    def as_row(self) -> dict[str, int | float]:
+        """Whole numbers by name, ready for JSON; without the bounds that are not known."""
+        row: dict[str, int | float] = {"kelvin": round(self.at.kelvin), "tint": round(self.at.tint)}
+        if self.bounds is not None:
+            row |= {"kelvin_low": round(self.bounds.lowest), "kelvin_high": round(self.bounds.highest)}
+            row["tint_bound"] = round(self.bounds.tint, 1)
+        return row
+
+
+def show_told(row: Mapping[str, int | float]) -> tuple[str, str]:
+    """The temperature and the tint of `ToldLight.as_row`, each with its bounds."""
+    kelvin, tint = f"{row['kelvin']}", f"{row['tint']:+d}"
+    if "kelvin_low" in row:
+        return f"{kelvin} ({row['kelvin_low']}-{row['kelvin_high']})", f"{tint} ± {row['tint_bound']:.0f}"
+    return kelvin, tint
+
+
 class TemperatureGreen(NamedTuple):
     """A light as RawTherapee shows it."""
 
@@ -140,12 +165,37 @@ def bound_temperature(illuminant: ArrayLike, covariance: ArrayLike, matrices: Ca
     return TemperatureBounds(float(lowest), float(highest), float(tint))
 
 
+def tell_light(
+    illuminant: ArrayLike, matrices: CameraMatrices | None, covariance: ArrayLike | None = None
+) -> ToldLight | None:
+    """The temperature and tint of a light, bounded where its covariance is known.
+
+    None if the camera's matrices are not known, or fit no such light.
+    """
+    if matrices is None:
+        return None
+    try:
+        at = dng_temperature(illuminant, matrices)
+    except ParameterError:
+        return None
+    bounds = None
+    if covariance is not None:
+        with suppress(ParameterError):  # no light at all is so far off
+            bounds = bound_temperature(illuminant, covariance, matrices)
+    return ToldLight(at, bounds)
+
+
 def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
     """The whole numbers in the range of Adobe's sliders that take the most of an illuminant out of a picture.
 
     They are those of `dng_temperature`, rounded, where the sliders have them. Beyond, the nearest numbers are not
     the nearest balance: 2000 K with another tint is nearer to a candle than 2000 K with the candle's own.
     """
+    return _find_adobe(tuple(as_illuminant(illuminant).tolist()), matrices)
+
+
+@lru_cache(maxsize=64)  # a sidecar asks, and what is noted of it
+def _find_adobe(illuminant: tuple[float, ...], matrices: CameraMatrices) -> TemperatureTint:
     try:
         found = dng_temperature(illuminant, matrices)
         ranges = zip(found, (ADOBE_KELVINS, ADOBE_TINTS), strict=True)
@@ -156,7 +206,7 @@ def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> Temper
         pass  # no light at all, but some are nearer than others
     (coldest, warmest), (low, high) = (1e6 / np.array(ADOBE_KELVINS[::-1])), ADOBE_TINTS
     mireds, tint = _find_nearest(
-        as_illuminant(illuminant),
+        np.array(illuminant),
         lambda mireds, tints: adobe_neutral(1e6 / mireds, tints, matrices),
         (coldest, low),
         (warmest, high),

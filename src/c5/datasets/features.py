@@ -17,6 +17,7 @@ from c5.errors import ImageError
 from c5.fingerprints import fingerprint, probe
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import Crop, LinearImage, shrink
+from c5.zones import average_zones
 
 Made = TypeVar("Made", covariant=True)
 
@@ -55,12 +56,16 @@ class HistogramFeature:
     grid: Grid
     crops: int = 0
     purpose: str = field(default="", compare=False)
+    zones: tuple[int, int] | None = None
+    """Rows and columns that the image is averaged to first; None for its pixels."""
 
     @property
     def key(self) -> str:
-        return f"histograms {self.grid.key} {self.crops} {STEP}"
+        zones = "" if self.zones is None else f" zones {self.zones[0]} {self.zones[1]}"
+        return f"histograms {self.grid.key} {self.crops} {STEP}{zones}"
 
     def encode(self, image: LinearImage, rng: np.random.Generator) -> bytes:
+        image = image if self.zones is None else average_zones(image, *self.zones)
         views = [histogram(image, self.grid).stack]
         for _ in range(self.crops):
             try:

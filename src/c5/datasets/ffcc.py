@@ -1,20 +1,23 @@
 """The layout of the public repository google/ffcc: Gehler-Shi and NUS at 384x256, 16-bit linear, the chart masked to 0.
 
 Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, one number per line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt`
-(3x3), in NUS `NNNNNN_scene.txt`, and in Gehler-Shi `NNNNNN_exif.txt` (first the logarithms of exposure time and
-aperture).
+(3x3), and in Gehler-Shi `NNNNNN_exif.mat` with ISO, aperture and exposure time, or at least `NNNNNN_exif.txt` (first
+the logarithms of exposure time and aperture, about their mean). The numbers in `NNNNNN_scene.txt` of NUS are not used:
+images of two cameras with the same number do not show the same scene.
 `cvfolds.txt` in a folder has the cross-validation fold of each of its images, one line per image.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers, read_word
+from c5.datasets.mat import read_mat
 from c5.datasets.sample import Capture, Found, ImageFile, Problem, Sample
 from c5.errors import DataError
 
@@ -61,16 +64,15 @@ def _read_sample(path: Path, fold: int | None) -> Sample:
     illuminant = as_label(read_numbers(label, 3), label)
     camera = read_word(_beside(path, "_camera.txt"), "every image needs its camera's name")
     dataset = next((DATASETS[part] for part in reversed(path.parts) if part in DATASETS), path.parent.name)
-    ccm, scene, exif = (_beside(path, suffix) for suffix in ("_ccm.txt", "_scene.txt", "_exif.txt"))
+    ccm = _beside(path, "_ccm.txt")
     return Sample(
         ImageFile(path),
         illuminant,
         camera=camera,
         dataset=dataset,
         name=f"{dataset}/{camera}/{path.stem}",
-        scene=read_word(scene, "write the scene's number or remove the file") if scene.exists() else None,
         ccm=read_numbers(ccm, 9).reshape(3, 3) if ccm.exists() else None,
-        capture=_capture(read_numbers(exif, 9)) if exif.exists() else None,
+        capture=_read_capture(path),
         fold=fold,
     )
 
@@ -79,8 +81,19 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.stem + suffix)
 
 
-def _capture(features: Float64s) -> Capture:
-    exposure, aperture = np.exp(features[:2])
+def _read_capture(path: Path) -> Capture | None:
+    """How a photograph was taken; baseline noise and exposure are not known, and taken for 1 and 0."""
+    whole, features = _beside(path, "_exif.mat"), _beside(path, "_exif.txt")
+    if whole.exists() and find_spec("scipy") is not None:
+        exif: Any = read_mat(whole).get("exif")
+        try:
+            gain, aperture, seconds = (float(exif[name].item().item()) for name in ("ISO", "F_Number", "Exposure_Time"))
+            return Capture(gain, aperture, seconds)
+        except (TypeError, ValueError, AttributeError):  # a tag is missing, or of another kind
+            pass
+    if not features.exists():
+        return None
+    exposure, aperture = np.exp(read_numbers(features, 9)[:2])
     return Capture(aperture=float(aperture), exposure=float(exposure))
 
 

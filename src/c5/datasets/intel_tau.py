@@ -2,7 +2,8 @@
 
 A folder for each camera, as Canon_5DSR, with folders for kinds of scenes, in which each `NAME.tiff` has `NAME.wp`: its
 white point, as three numbers, or as the two ratios R/G and B/G. Images with the same number in the same kind of scenes
-are taken for the same scene, whatever their cameras: many scenes were photographed with all three.
+are taken for the same scene, whatever their cameras: many scenes were photographed with all three. Files of text with
+`fold` and a number in their names, where there are any, list the images of each fold, one a line; `ten-fold` uses them.
 
 F. Laakom, J. Raitoharju, J. Nikkanen, A. Iosifidis and M. Gabbouj, "INTEL-TAU: a color constancy dataset", IEEE Access,
 2021.
@@ -11,12 +12,14 @@ F. Laakom, J. Raitoharju, J. Nikkanen, A. Iosifidis and M. Gabbouj, "INTEL-TAU: 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers
 from c5.datasets.sample import Found, ImageFile, Sample
+from c5.errors import DataError
+from c5.regular import read_text
 
 NAME = "intel-tau"
 DESCRIPTION = "INTEL-TAU as downloaded: CAMERA/field_1_cameras/NAME.tiff with NAME.wp"
@@ -34,6 +37,11 @@ def recognises(folder: Path) -> bool:
 def read(folder: Path) -> Found:
     found = Found([], [])
     images = files_below(folder, "*.tif", "*.tiff")
+    folds: dict[str, int] = {}
+    for path in files_below(folder, "*fold*.txt"):
+        with found.noting(path):
+            folds |= _read_fold(path)
+    first = min(folds.values(), default=0)  # they may be counted from 0 or 1
     for path in images:
         with found.noting(path):
             illuminant = _read_white_point(path.with_suffix(".wp"))
@@ -43,12 +51,34 @@ def read(folder: Path) -> Found:
             numbers = re.findall(r"\d+", path.stem)
             scene = f"{kind or 'images'}/{int(numbers[-1])}" if numbers else None
             name = "/".join(filter(None, ("INTEL-TAU", camera, kind, path.stem)))
-            found.samples.append(Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene))
+            fold = _find_fold(path, folds)
+            place_of_fold = None if fold is None else fold - first
+            sample = Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene, fold=place_of_fold)
+            found.samples.append(sample)
     used = {path.with_suffix(".wp") for path in images}
     found.note_unused(
         files_below(folder, "*.wp"), used, "has no TIFF image beside it; complete the folder or remove it"
     )
     return found
+
+
+def _read_fold(path: Path) -> dict[str, int]:
+    """The number of the fold of each image in a list, by the part of its path that the list gives."""
+    number = re.findall(r"\d+", path.stem)
+    try:
+        lines = read_text(path).split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as text ({error}); download it again") from None
+    if not number:
+        return {}
+    return {PurePosixPath(line.replace("\\", "/")).with_suffix("").as_posix(): int(number[-1]) for line in lines}
+
+
+def _find_fold(path: Path, folds: dict[str, int]) -> int | None:
+    """By as much of its path as the lists give: names alone may be those of several cameras."""
+    parts = path.resolve().with_suffix("").parts
+    ends = ("/".join(parts[-count:]) for count in (3, 2, 1))
+    return next((folds[end] for end in ends if end in folds), None)
 
 
 def _read_white_point(path: Path) -> Float64s:

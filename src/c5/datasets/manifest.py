@@ -14,6 +14,9 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
+from c5.color import Float64s
 from c5.datasets.labels import as_label
 from c5.datasets.sample import Found, ImageFile, Levels, Problem, Sample
 from c5.errors import DataError, DataWarning
@@ -24,7 +27,7 @@ DESCRIPTION = "a folder with manifest.csv (path, camera, r, g, b)"
 
 FILE = "manifest.csv"
 COLUMNS = ("path", "camera", "r", "g", "b")
-MORE = ("dataset", "scene", "fold", "black", "white", "mask")
+MORE = ("dataset", "scene", "fold", "black", "white", "mask", "masked")
 MOST_NAMED = 20
 """If more rows than these cannot be used, they are counted and only the first is named."""
 
@@ -108,6 +111,7 @@ def _read_sample(files: _Files, row: dict[str, str]) -> Sample:
         ImageFile(
             path,
             *_read_levels(row, path),
+            masked=_read_polygons(row.get("masked", ""), path),
             mask=_find(files, row["mask"], "mask") if row.get("mask") else None,
         ),
         as_label(rgb, path),
@@ -117,6 +121,19 @@ def _read_sample(files: _Files, row: dict[str, str]) -> Sample:
         scene=row.get("scene") or None,
         fold=None if fold is None else int(fold),
     )
+
+
+def _read_polygons(text: str, path: Path) -> tuple[Float64s, ...]:
+    """Polygons are parted by semicolons; each is x and y of its corners."""
+    try:
+        polygons = tuple(
+            np.array(each.split(), dtype=np.float64).reshape(-1, 2) for each in text.split(";") if each.strip()
+        )
+    except ValueError:
+        polygons = (np.full((1, 2), np.nan),)
+    if not all(len(polygon) > 2 and (np.abs(polygon) < 1e6).all() for polygon in polygons):
+        raise DataError(f"masked of {path} is not x and y of three or more corners, in pixels; correct the row")
+    return polygons
 
 
 def _find(files: _Files, name: str, what: str) -> Path:

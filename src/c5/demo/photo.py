@@ -50,12 +50,26 @@ def render_photo(
         raise ParameterError(f"no scene is called {scene_name!r}; there are {', '.join(SCENES)}")
     if min(size) < 16:
         raise ParameterError(f"a picture needs at least 16 pixels each way, not {size[0]} x {size[1]}")
-    canvas = Canvas.new(camera, light, size, _direction(light, rng))
+    canvas = Canvas.new(camera, light, size, light_direction(light, rng))
     SCENES[scene_name](canvas, rng)
     if chart:
         paint_chart(canvas, rng)
+    return take_photo(canvas, camera, rng, scene_name, name=name)
+
+
+def take_photo(
+    canvas: Canvas,
+    camera: VirtualCamera,
+    rng: np.random.Generator,
+    scene_name: str,
+    *,
+    name: str | None = None,
+    stops: float = 0.0,
+) -> Photo:
+    """What a camera makes of a painted scene, exposed by so many stops more than it would by itself."""
+    light = canvas.light
     _lens(canvas, rng)
-    raw = camera.expose(np.moveaxis(canvas.rgb * _exposure(canvas, rng), 0, -1), rng)
+    raw = camera.expose(np.moveaxis(canvas.rgb * (_exposure(canvas, rng) * np.float32(2**stops)), 0, -1), rng)
     span = np.float32(camera.white_level - camera.black_level)
     rgb = (raw.astype(np.float32) - np.float32(camera.black_level)) / span
     image = LinearImage(
@@ -65,7 +79,8 @@ def render_photo(
         camera=camera.name,
         source=name or f"{scene_name}, {light.name}",
     )
-    return Photo(image, raw, camera.illuminant(light.spectrum), scene_name, light.name, ~canvas.mask if chart else None)
+    chart = None if canvas.mask.all() else ~canvas.mask
+    return Photo(image, raw, camera.illuminant(light.spectrum), scene_name, light.name, chart)
 
 
 def render_roll(
@@ -85,7 +100,7 @@ def render_roll(
     return photos
 
 
-def _direction(light: Light, rng: np.random.Generator) -> Values:
+def light_direction(light: Light, rng: np.random.Generator) -> Values:
     """Where the main light stands: low at either side, or overhead when it comes through clouds."""
     across = rng.uniform(0.3, 0.75) * float(rng.choice([-1, 1]))
     if light.family == "overcast":

@@ -1,4 +1,4 @@
-"""Shoots of virtual cameras, whose lights are known: a wedding, a hike, a concert.
+"""Shoots of virtual cameras, whose lights are known: a wedding, a hike, a concert, and a color chart in many lights.
 
 A shoot is a plan of stays, each in one light for a while. In a stay, cameras photograph one thing after another,
 each in a few frames that show nearly the same.
@@ -18,6 +18,7 @@ import numpy as np
 from c5.color import as_illuminant
 from c5.colorimetry.spectra import black_body, daylight, read_spectra, unit_luminance
 from c5.demo.camera import VirtualCamera
+from c5.demo.charts import render_charts
 from c5.demo.dng import Layout, write_dng
 from c5.demo.lights import LIGHTS, Light
 from c5.demo.photo import Photo, render_photo
@@ -36,6 +37,8 @@ BRIGHTNESS = {
     "led": 6.5,
 }  # fmt: skip
 """Exposure values at ISO 100 that lights ask for, give or take a stop."""
+CHARTS, CHART_SIZE = "charts", (640, 960)
+"""A shoot of one camera, and the height and width of its photographs."""
 START = datetime(2026, 6, 20)
 TRUTH = "truth.csv"
 
@@ -123,7 +126,7 @@ SHOOTS: dict[str, tuple[Callable[[np.random.Generator], list[Stay]], int]] = {
 def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Iterator[Frame]:
     """The photographs of a shoot, in the order of their times."""
     if name not in SHOOTS:
-        raise ParameterError(f"no shoot is called {name!r}; there are {', '.join(SHOOTS)}")
+        raise ParameterError(f"no shoot is called {name!r}; there are {', '.join(SHOOTS)} and {CHARTS}")
     make, n_cameras = SHOOTS[name]
     cameras = [VirtualCamera.random(rng) for _ in range(n_cameras)]
     stays = make(rng)
@@ -145,6 +148,14 @@ def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[in
             seconds += rng.uniform(1, 6)
 
 
+def _render_charts(count: int, rng: np.random.Generator, size: tuple[int, int]) -> Iterator[Frame]:
+    """An afternoon with a color chart: a photograph every five minutes, each in another light."""
+    camera = VirtualCamera.random(rng)
+    for index, (shot, light) in enumerate(render_charts(camera, count, rng, size)):
+        exposure = BRIGHTNESS[light.family] + rng.normal(0, 0.7)
+        yield Frame(shot.photo, light, camera, START + timedelta(hours=13, minutes=5 * index), exposure)
+
+
 def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Path:
     """Render a shoot as DNG files into a new folder, and the truth about it into `truth.csv`."""
     if folder.exists() and any(folder.iterdir()):
@@ -152,7 +163,8 @@ def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, s
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["path", "camera", "time", "light", "r", "g", "b"])
-    for index, frame in enumerate(render_shoot(name, count, rng, size), 1):
+    frames = _render_charts(count, rng, CHART_SIZE) if name == CHARTS else render_shoot(name, count, rng, size)
+    for index, frame in enumerate(frames, 1):
         path = folder / f"{index:04d}.dng"
         write_dng(path, frame.photo, frame.camera, Layout(time=frame.time, exposure=frame.exposure))
         light = as_illuminant(frame.photo.illuminant)

@@ -145,6 +145,8 @@ class Rolls:
     """The paper's m, query included."""
     selections: tuple[Selection, ...] = (Selection.RANDOM,)
     repeats: int = REPEATS
+    distinct: bool = False
+    """Whether no image is twice in a roll, as in the paper."""
 
     def __post_init__(self) -> None:
         if min(self.n_images) < 1 or self.repeats < 1 or not self.selections:
@@ -153,7 +155,8 @@ class Rolls:
     @property
     def settings(self) -> dict[str, Any]:
         selections = [selection.value for selection in self.selections]
-        return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats}
+        drawn = {"distinct": True} if self.distinct else {}
+        return {"n_images": list(self.n_images), "selections": selections, "repeats": self.repeats} | drawn
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
@@ -177,7 +180,10 @@ class Rolls:
                     continue
                 name = f"m = {count}" if selection is Selection.RANDOM else f"m = {count}, {selection.value}"
                 drawn[name] = [
-                    select_rolls(selection, cameras, vivid, queries, count - 1, np.random.default_rng([7, repeat]))
+                    select_rolls(
+                        *(selection, cameras, vivid, queries, count - 1, np.random.default_rng([7, repeat])),
+                        distinct=self.distinct,
+                    )
                     for repeat in range(self.repeats)
                 ]
         return drawn
@@ -191,19 +197,25 @@ class Trained:
     rolls: Rolls
     learns: bool = False
     device: str = "CPU"
+    zones: tuple[int, int] | None = None
+    """Rows and columns of the zones that it is given instead of pixels."""
     _profiles: dict[str, Profile] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return self.model.name
+        return _name_with_zones(self.model.name, self.zones)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"model": self.model.identity} | self.rolls.settings
+        return {"model": self.model.identity} | _zone_settings(self.zones) | self.rolls.settings
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
-        return HistogramFeature(self.model.grid), *self.rolls.features
+        return self._feature, *self.rolls.features
+
+    @property
+    def _feature(self) -> HistogramFeature:
+        return HistogramFeature(self.model.grid, zones=self.zones)
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
         tested = {name for sample in task.test for name in all_names(sample.camera)}
@@ -228,7 +240,7 @@ class Trained:
         return result
 
     def _histograms(self, task: Task, index: int) -> Histograms:
-        stored = load_feature(task.photographs[index], HistogramFeature(self.model.grid))
+        stored = load_feature(task.photographs[index], self._feature)
         return Histograms(stored.grid, stored.stack[0])
 
     def _profile(self, task: Task, index: int) -> Profile:
@@ -247,10 +259,11 @@ class TrainedApart:
     rolls: Rolls
     learns: bool = False
     device: str = "CPU"
+    zones: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
-        return self.folder.resolve().name
+        return _name_with_zones(self.folder.resolve().name, self.zones)
 
     @cached_property
     def models(self) -> dict[str, Model]:
@@ -258,15 +271,25 @@ class TrainedApart:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"models": {fold: model.identity for fold, model in self.models.items()}} | self.rolls.settings
+        models = {fold: model.identity for fold, model in self.models.items()}
+        return {"models": models} | _zone_settings(self.zones) | self.rolls.settings
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
-        return *(HistogramFeature(model.grid) for model in self.models.values()), *self.rolls.features
+        histograms = (HistogramFeature(model.grid, zones=self.zones) for model in self.models.values())
+        return *histograms, *self.rolls.features
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
         model = self.models.get(slug(task.fold.name))
         if model is None:
             missing = self.folder / slug(task.fold.name) / "model.c5"
             raise ParameterError(f"{missing}: no such file; each fold needs the model that was trained for it")
-        return Trained(model, self.rolls).estimate(task)
+        return Trained(model, self.rolls, zones=self.zones).estimate(task)
+
+
+def _name_with_zones(name: str, zones: tuple[int, int] | None) -> str:
+    return name if zones is None else f"{name}@{zones[0]}x{zones[1]}"
+
+
+def _zone_settings(zones: tuple[int, int] | None) -> dict[str, Any]:
+    return {} if zones is None else {"zones": list(zones)}

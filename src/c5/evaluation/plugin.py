@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,11 +15,12 @@ import numpy as np
 
 from c5.classical import METHODS
 from c5.datasets.features import Feature
-from c5.errors import C5Error
+from c5.errors import C5Error, ParameterError
 from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained, TrainedApart
 from c5.image import LinearImage, shrink
 from c5.model import load_model
+from c5.zones import parse_zones
 
 IN_MEMORY = 512
 """Images at working size, about 1.5 MB each."""
@@ -67,16 +69,28 @@ class PluginMethod:
 
 
 def find_methods(text: str, rolls: Rolls) -> list[Method]:
-    """What a name stands for: one method, or all the classical ones."""
+    """What a name stands for: one method, or all the classical ones. MODEL@32x32 is a model that is given zones."""
+    text, zones = _split_zones(text)
     if text == CLASSICAL:
         return [Classical(name) for name in METHODS]
     if text in METHODS:
         return [Classical(text)]
     if Path(text).is_dir():
-        return [TrainedApart(Path(text), rolls)]
+        return [TrainedApart(Path(text), rolls, zones=zones)]
     if is_model(text):
-        return [Trained(load_model(text), rolls)]
+        return [Trained(load_model(text), rolls, zones=zones)]
     return [PluginMethod(find_estimator(text), rolls)]
+
+
+def _split_zones(text: str) -> tuple[str, tuple[int, int] | None]:
+    """A name and the rows and columns that stand behind it."""
+    found = re.fullmatch(r"(.+)@(\d+x\d+)", text)
+    if found is None:
+        return text, None
+    name, zones = found[1], parse_zones(found[2])
+    if not (is_model(name) or Path(name).is_dir()):
+        raise ParameterError(f"{name} takes pixels, not zones; only models do")
+    return name, zones
 
 
 def is_outdated(settings: dict[str, Any]) -> bool:

@@ -30,12 +30,16 @@ class Fold:
     """Cameras that training must not have met in any way."""
     only: frozenset[str] | None = None
     """The only cameras that training may be about, under all their names; None for any."""
+    lent: frozenset[str] = frozenset()
+    """Names of photographs of other cameras that are not trained on themselves, but may be mapped to one of `only`."""
 
 
 class Protocol(NamedTuple):
     name: str
     description: str
     folds: Callable[[Sequence[Sample]], list[Fold]]
+    tests_made: bool = False
+    """Whether it tests made images too, which are then among the samples that folds are made of."""
 
 
 def training_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
@@ -62,12 +66,17 @@ def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
 
 def _find_leak(fold: Fold, sample: Sample) -> str | None:
     """What is behind a photograph or a made image that a fold must not train on."""
+    if sample.name in fold.test:
+        return "is tested"
     if sample.cameras & fold.unseen:
         return f"knows {min(sample.cameras & fold.unseen)}"
-    if fold.only is not None and not sample.cameras <= fold.only:
-        return f"is about {min(sample.cameras - fold.only)} as well; leave out that augmentation"
-    if not sample.sources <= fold.train:
-        return f"holds something of {min(sample.sources - fold.train)}"
+    if fold.only is not None:
+        about = {sample.camera} if sample.made and sample.sources & fold.lent else sample.cameras
+        if not about <= fold.only:
+            return f"is about {min(about - fold.only)} as well; leave out that augmentation"
+    allowed = fold.train | fold.lent if sample.made else fold.train
+    if not sample.sources <= allowed:
+        return f"holds something of {min(sample.sources - allowed)}"
     return None
 
 
@@ -102,6 +111,18 @@ def cross_sensor(samples: Sequence[Sample]) -> list[Fold]:
                 _unseen(f"{dataset}/{camera}", own, {sample.name for sample in own if sample.camera == camera})
                 for camera in _values(own, "camera")
             ]
+    return folds
+
+
+def leave_one_camera_out(samples: Sequence[Sample]) -> list[Fold]:
+    """Each camera is tested with all other cameras of all datasets as training: the paper's cross-sensor."""
+    folds = []
+    for dataset in _values(samples, "dataset"):
+        own = [sample for sample in samples if sample.dataset == dataset]
+        for camera in _values(own, "camera"):
+            tested = {sample.name for sample in own if sample.camera == camera}
+            fold = _unseen(f"{dataset}/{camera}", samples, tested)
+            folds += [fold] if fold.train else []
     return folds
 
 
@@ -164,23 +185,64 @@ def random_split(samples: Sequence[Sample]) -> list[Fold]:
     return folds
 
 
-def split_by_name(train: Sequence[str], test: Sequence[str]) -> Protocol:
-    """A plain split: names of datasets or cameras to train on, and to test on."""
+def split_by_name(train: Sequence[str], test: Sequence[str], *, known_camera: bool = False) -> Protocol:
+    """A plain split: names of datasets or cameras to train on, and to test on.
+
+    Cameras that are tested are left out of training, unless `known_camera`: Cube+ to its challenge.
+    """
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
-        known = set(_values(samples, "dataset")) | set(_values(samples, "camera"))
-        for name in (*train, *test):
-            if name not in known:
-                raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
-        trained = [sample for sample in samples if {sample.dataset, sample.camera} & set(train)]
-        tested = [sample for sample in samples if {sample.dataset, sample.camera} & set(test)]
+        trained, tested = _select(samples, train), _select(samples, test)
         names = {sample.name for sample in tested}
         pool = [*(sample for sample in trained if sample.name not in names), *tested]
-        return [_unseen(f"{', '.join(train)} to {', '.join(test)}", pool, names)]
+        fold = _unseen(f"{', '.join(train)} to {', '.join(test)}", pool, names)
+        if known_camera:
+            fold = replace(fold, train=frozenset(sample.name for sample in trained) - names, unseen=frozenset())
+        return [fold]
 
+    _require(train, test)
+    name = "known-camera" if known_camera else "split"
+    return Protocol(name, f"trained on {', '.join(train)}, tested on {', '.join(test)}", folds)
+
+
+def mapped_split(sources: Sequence[str], target: Sequence[str]) -> Protocol:
+    """Like `random_split` for some cameras; photographs of others may be mapped to them, but are not trained on."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        lent = frozenset(sample.name for sample in _select(samples, sources))
+        return [replace(fold, lent=lent - fold.train - fold.test) for fold in random_split(_select(samples, target))]
+
+    _require(sources, target)
+    return Protocol("mapped-split", f"images of {', '.join(sources)} mapped to {', '.join(target)}", folds)
+
+
+def synthetic_cameras(source: Sequence[str]) -> Protocol:
+    """Trained on a camera, tested on images that were made of its own, as other cameras would see them."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        own = _select([sample for sample in samples if not sample.made], source)
+        train = frozenset(sample.name for sample in own)
+        made = [sample for sample in samples if sample.made and sample.sources & train]
+        return [
+            Fold(f"{', '.join(source)} as {camera}", train, frozenset(s.name for s in made if s.camera == camera))
+            for camera in _values(made, "camera")
+        ]
+
+    return Protocol("synthetic-cameras", f"{', '.join(source)}, tested as others would see it", folds, tests_made=True)
+
+
+def _require(train: Sequence[str], test: Sequence[str]) -> None:
     if not train or not test:
         raise ParameterError("a split needs names to train on and names to test on")
-    return Protocol("split", f"trained on {', '.join(train)}, tested on {', '.join(test)}", folds)
+
+
+def _select(samples: Sequence[Sample], names: Sequence[str]) -> list[Sample]:
+    """The samples of some datasets or cameras."""
+    known = set(_values(samples, "dataset")) | set(_values(samples, "camera"))
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
+    return [sample for sample in samples if {sample.dataset, sample.camera} & set(names)]
 
 
 PROTOCOLS = {
@@ -189,6 +251,7 @@ PROTOCOLS = {
         "leave-one-dataset-out": leave_one_dataset_out,
         "leave-two-datasets-out": leave_two_datasets_out,
         "cross-sensor": cross_sensor,
+        "leave-one-camera-out": leave_one_camera_out,
         "camera-specific": camera_specific,
         "ten-fold": ten_fold,
         "camera-invariance": camera_invariance,
@@ -199,8 +262,7 @@ PROTOCOLS = {
 
 def make_folds(protocol: Protocol, samples: Sequence[Sample]) -> list[Fold]:
     """The folds of a protocol, each with something on both sides."""
-    photographs = [sample for sample in samples if not sample.made]
-    folds = protocol.folds(photographs)
+    folds = protocol.folds([sample for sample in samples if protocol.tests_made or not sample.made])
     if not folds:
         raise DataError(f"{protocol.name} needs more than one dataset or camera; give more data")
     for fold in folds:

@@ -17,6 +17,7 @@ from c5.choices import Format
 from c5.errors import DataError
 from c5.evaluation.lights import count_lights, light_means
 from c5.evaluation.results import Results, Row
+from c5.evaluation.significance import find_differences
 from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
 from c5.regular import read_text
 from c5.words import plural
@@ -92,9 +93,18 @@ def make_tables(results: Results) -> list[Table]:
 def published_beside(results: Results, dataset: str) -> list[dict[str, str]]:
     """Published figures for the same images that are no mean of another kind."""
     tested, geometric = results.cameras(dataset), (results.protocol, dataset) in GEOMETRIC
-    protocols = {results.protocol} if geometric else {"any", results.protocol}
+    protocols = {results.protocol} if geometric else {"any", results.protocol, *ALIKE.get(results.protocol, ())}
     whole = dataset if results.count(dataset) == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
     return [one for one in read_published() if one["tested_on"] == whole and one["protocol"] in protocols]
+
+
+ALIKE = {
+    "cross-sensor": ("leave-one-camera-out",),
+    "known-camera": ("split",),
+    "split": ("leave-one-dataset-out",),
+    "mapped-split": ("random-split",),
+}
+"""Protocols under which others were published that test the same; the table says what those were trained on."""
 
 
 def make_camera_table(results: Results) -> Table | None:
@@ -117,6 +127,20 @@ def make_light_table(results: Results, dataset: str) -> Table | None:
     headings = [name if count is None else f"{name} ({count})" for name, count in counts.items()]
     title = f"{dataset}, mean error by the color of the light"
     return Table(title, headings, lines) if any(set(line.cells) != {"-"} for line in lines) else None
+
+
+def make_difference_table(results: Results, dataset: str) -> Table | None:
+    """By how much the mean error of each method is larger than that of the best, and the bootstrap interval of it."""
+    found = find_differences(results, dataset)
+    if found is None:
+        return None
+    best, differences = found
+    lines = [
+        Line(name, (f"{each.mean:+.2f}", f"{each.low:+.2f} to {each.high:+.2f}", "yes" if each.clear else "no"))
+        for name, each in differences.items()
+    ]
+    title = f"{dataset}, mean error less that of {best.name}; paired bootstrap over images"
+    return Table(title, ["Difference", "95 %", "Clear"], lines, ranked=False)
 
 
 COVERAGE = ("below_bound", "below_others", "bound_factor")
@@ -156,8 +180,8 @@ def make_coverage_tables(results: Results) -> list[Table]:
 def format_table(table: Table, style: Format) -> str:
     """A table as text. The best of our own figures in each column is bold."""
     headings = table.headings
-    best = [_best([line.cells[i] for line in table.lines if not line.source]) for i in range(len(headings))]
-    best = best if table.ranked else ["-"] * len(headings)
+    own = [line for line in table.lines if not line.source] if table.ranked else []
+    best = [_best([line.cells[i] for line in own]) for i in range(len(headings))]
     published = any(line.source for line in table.lines)
     rows = []
     for line in table.lines:
@@ -187,12 +211,15 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
         geometric = (results.protocol, dataset) in GEOMETRIC
         common = {"results": name, "protocol": results.protocol, "dataset": dataset}
         trained_on = _trained_on(results, dataset)
+        compared = find_differences(results, dataset)
         for row in results.rows:
             own = common | {"method": row.method, "settings": row.apart, "selection": row.selection, "m": row.m}
             own |= {"draws": row.draws or None, "trained_on": trained_on, "source": "this package"}
             if (found := statistics_of(row, results, dataset)) is not None:
                 mean = "geometric over cameras" if geometric else "over images"
                 whole = {"images": results.count(dataset), "averaged": mean} | covered(row, dataset)
+                if compared is not None and row.name in compared[1]:
+                    whole |= dict(zip(VERSUS, (compared[0].name, *compared[1][row.name]), strict=True))
                 records.append(own | whole | _figures(*found))
             for camera in [camera for camera in results.cameras(dataset) if camera in row.statistics]:
                 one = {
@@ -214,10 +241,12 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
     return records
 
 
+VERSUS = ("best", "difference", "difference_low", "difference_high")
+"""The best row of the dataset, and by how much this one's mean is larger, with its 95 % interval over images."""
 FIGURES = tuple(f"{name}{suffix}" for name in Statistics._fields for suffix in ("", "_sd"))
 TIDY = (
     *("results", "protocol", "dataset", "camera", "light", "images", "method", "settings", "m", "selection", "draws"),
-    *("averaged", *FIGURES, *COVERAGE, "trained_on", "source"),
+    *("averaged", *FIGURES, *COVERAGE, *VERSUS, "trained_on", "source"),
 )
 """The columns of the CSV file."""
 
@@ -264,7 +293,9 @@ def format_results(results: Results, style: Format) -> str:
     if style is Format.CSV:
         return format_tidy(tidy(results, "results"))
     lights = [make_light_table(results, dataset) for dataset in results.datasets if results.lights]
-    tables = [*make_tables(results), make_camera_table(results), *lights, *make_coverage_tables(results)]
+    differences = [make_difference_table(results, dataset) for dataset in results.datasets]
+    apart = [make_camera_table(results), *lights, *make_coverage_tables(results)]
+    tables = [*make_tables(results), *differences, *apart]
     parts = [format_table(table, style) for table in tables if table is not None]
     return "\n".join([*parts, *([*_notes(results), _commands(results)] if style is Format.MARKDOWN else [])])
 

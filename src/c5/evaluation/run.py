@@ -7,7 +7,6 @@ Killed at any moment, the same command goes on where it stopped and comes to the
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import platform
@@ -24,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Float64s, angular_error, as_illuminant
+from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
 from c5.errors import DataError, ParameterError, WorkerError
+from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.plugin import is_outdated
@@ -71,7 +71,7 @@ def evaluate(
     done. `jobs` folds run at a time: several small trainings fill a GPU better than one. With `spread`, folds, methods
     and seeds are spread over processes, or over a cluster whose nodes share the folder.
     With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
-    `estimates` is a CSV file to write: every estimate, error and uncertainty of these methods, draw by draw.
+    `estimates` is a CSV or Parquet file to write: every estimate, error and uncertainty of these methods, draw by draw.
     """
     every = make_folds(protocol, samples)
     folds = [fold for fold in every if fold.name in only] if only else every
@@ -81,7 +81,8 @@ def evaluate(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
-    samples = _prepare(samples, methods, track)
+    tested = {name for fold in folds for name in fold.test}
+    samples = _prepare(samples, methods, track, tested)
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
     images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
@@ -89,11 +90,12 @@ def evaluate(
     before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
     if before is not None:
         before = replace(before, rows=[row for row in before.rows if not _outdated(row, say)])
-    run = _Run(samples, contents, data, folder, track, command)
+    photographs = [sample for sample in samples if not sample.made or sample.name in tested]
+    run = _Run(samples, photographs, contents, data, folder, track, command)
     rows: list[Row] = []
-    export = io.StringIO()
-    table = csv.writer(export, lineterminator="\n")
-    table.writerow(ESTIMATES)
+    records: list[tuple[Any, ...]] = []
+    if estimates is not None:
+        check_estimates(estimates)
     finished = run.run_all(methods, folds, jobs, spread)
     for index, method in enumerate(methods):
         variants: dict[str, list[list[ImageErrors]]] = {}
@@ -103,30 +105,23 @@ def evaluate(
             for variant, errors in found.by_image().items():
                 variants.setdefault(variant, []).append(errors)
             if estimates is not None:
-                table.writerows(found.records(method.name, fold.name))
+                records += found.records(method, fold.name)
             report(Done(method.name, fold.name, found.errors, found.kept, number, len(methods) * len(folds)))
         if only:
             continue
         rows += [make_row(method.name, v, tested, images, method.settings, origins) for v, tested in variants.items()]
     if estimates is not None:
-        write_file(estimates, export.getvalue().encode())
+        write_estimates(estimates, records)
     if only:
         return None
     lights = group_lights(samples, images)
-    counted = Counter(sample.camera for sample in samples if not sample.made)
-    photographs = {camera: counted[camera.split("/")[1]] for camera in images}
-    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, photographs)
+    counted = Counter(sample.camera for sample in photographs)
+    pools = {camera: counted[camera.split("/")[1]] for camera in images}
+    results = Results(protocol.name, protocol.description, data, images, described, rows, lights, pools)
     if before is not None:
         results = merge([before, results])
     results.save(folder / "results.json")
     return results
-
-
-ESTIMATES = (
-    *("image", "dataset", "camera", "method", "m", "selection", "fold", "draw", "error_deg", "uncertainty_deg"),
-    *("r", "g", "b", "true_r", "true_g", "true_b"),
-)
-"""The columns of the file of all estimates; illuminants are unit RGB."""
 
 
 def _outdated(row: Row, say: Callable[[str], None]) -> bool:
@@ -147,15 +142,19 @@ class _FoldResult(NamedTuple):
         truth = np.stack([sample.illuminant for sample in self.test])
         return {variant: angular_error(each.illuminants, truth) for variant, each in self.estimates.items()}
 
-    def records(self, method: str, fold: str) -> Iterator[tuple[Any, ...]]:
-        """A row of the file of all estimates for each image and draw."""
+    def records(self, method: Method, fold: str) -> Iterator[tuple[Any, ...]]:
+        """A row of the file of all estimates, as in `ESTIMATES`, for each image and draw."""
+        seeds, settings = method.settings.get("seeds", [None]), make_digest(method.settings)[:8]
         for variant, errors in self.errors.items():
-            shown, unsure = Row(method, variant, {}, []), self.estimates[variant].uncertainties
-            for (draw, column), error in np.ndenumerate(errors):
-                sample, light = self.test[column], self.estimates[variant].illuminants[draw, column]
-                stated = "" if unsure is None else unsure[draw, column]
-                named = (sample.name, sample.dataset, sample.camera, method, shown.m, shown.selection, fold, draw + 1)
-                yield (*named, error, stated, *as_illuminant(light), *sample.illuminant)
+            shown, unsure = Row(method.name, variant, {}, []), self.estimates[variant].uncertainties
+            draws = max(1, len(errors) // len(seeds))  # of each network
+            for (row, column), error in np.ndenumerate(errors):
+                sample, light = self.test[column], as_illuminant(self.estimates[variant].illuminants[row, column])
+                off = reproduction_error(np.maximum(light, 1e-6), sample.illuminant)
+                stated = None if unsure is None else float(unsure[row, column])
+                named = (sample.name, sample.dataset, sample.camera, method.name, settings, shown.m, shown.selection)
+                drawn = (fold, seeds[row // draws], row % draws + 1)
+                yield (*named, *drawn, error, float(off), stated, *map(float, light), *map(float, sample.illuminant))
 
     def by_image(self) -> dict[str, list[ImageErrors]]:
         """By variant, the errors of each image."""
@@ -173,6 +172,7 @@ class _Run(NamedTuple):
     """What all folds of an evaluation have in common."""
 
     samples: Sequence[Sample]
+    photographs: list[Sample]  # what is not made, and what is tested
     contents: dict[str, list[Any]]
     data: str
     folder: Path
@@ -223,15 +223,15 @@ class _Run(NamedTuple):
         return _FoldResult(test, found, origin, kept=False)
 
     def _plan(self, method: Method, fold: Fold) -> _FoldPlan:
-        photographs = [sample for sample in self.samples if not sample.made]
         training = training_side(fold, self.samples) if method.learns else []
         check_separation(fold, training)
-        test = test_side(fold, photographs)
-        digest = make_digest([sorted(fold.unseen), *(self.contents[sample.name] for sample in training)])
+        test = test_side(fold, self.photographs)
+        used = [*(sample.name for sample in training), *sorted(fold.lent)]
+        digest = make_digest([sorted(fold.unseen), *(self.contents[name] for name in used)])
         key = make_digest([method.settings, digest, sorted(fold.test), self.data])
         place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
         return _FoldPlan(
-            Task(fold, training, test, photographs, self.folder / "models", digest, self.track), key, place
+            Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track), key, place
         )
 
 
@@ -272,12 +272,13 @@ def _load_results(
     return before
 
 
-def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track) -> list[Sample]:
-    """The samples with all that the methods need of photographs, computed in one pass."""
+def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track, tested: set[str]) -> list[Sample]:
+    """The samples with all that the methods need of photographs and of what is tested, computed in one pass."""
     features = [feature for method in methods for feature in method.features]
     if not features:
         return list(samples)
-    taken = prepare([s for s in samples if not s.made], features, lambda items: track(list(items), "preparing"))
+    needed = [sample for sample in samples if not sample.made or sample.name in tested]
+    taken = prepare(needed, features, lambda items: track(list(items), "preparing"))
     prepared = {sample.name: sample for sample in taken}
     return [prepared.get(sample.name, sample) for sample in samples]
 

@@ -1,9 +1,9 @@
 """How c5 knows a file that it wrote itself, so that it never replaces any other.
 
-Pictures, DNG copies, Markdown and LaTeX carry a signature: `c5-awb` and a digest of everything else in the file. It
-holds until a byte of the file changes. The other formats are known by what they hold: the members of an archive, the
-format or the keys of JSON, the columns of a table. A cell that somebody changes in a table goes unnoticed: a signature
-there would be in the way of every program that reads it.
+Pictures, DNG copies, Markdown, HTML, LaTeX, Lua and C code carry a signature: `c5-awb` and a digest of everything else
+in the file. It holds until a byte of the file changes. The other formats are known by what they hold: the members of an
+archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that somebody
+changes in a table goes unnoticed: a signature there would be in the way of every program that reads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ _JPEG = _Place(re.compile(rb"\xff\xfe\0\x29" + _TEXT), b"\xff\xfe\0\x29%s")  # a
 _PNG = _Place(re.compile(rb"\0\0\0\x30tEXtSoftware\0" + _TEXT + rb".{4}", re.DOTALL), b"tEXtSoftware\0%s")
 _TIFF = _Place(re.compile(_TEXT + rb"\n\Z"), b"%s\n")  # behind everything that its directories name
 _MARKDOWN = _Place(re.compile(rb"\n<!-- " + _TEXT + rb" -->\n\Z"), b"\n<!-- %s -->\n")
+_LUA = _Place(re.compile(rb"\n-- " + _TEXT + rb"\n\Z"), b"\n-- %s\n")
 _LATEX = _Place(re.compile(rb"\n% " + _TEXT + rb"\n\Z"), b"\n%% %s\n")
+_C = _Place(re.compile(rb"\n/\* " + _TEXT + rb" \*/\n\Z"), b"\n/* %s */\n")
+_MAKE = _Place(re.compile(rb"\n# " + _TEXT + rb"\n\Z"), b"\n# %s\n")
+
+_ONNX = b"\x12\x06c5-awb"  # the producer, which the version of the format comes before
 
 
 def sign(data: bytes, suffix: str = "") -> bytes:
@@ -80,6 +85,8 @@ def kind_of(data: bytes) -> tuple[str, ...] | None:
     """
     if data.startswith(b"PK"):
         return _kind_of_archive(data)
+    if data[:1] == b"\x08" and data[2:].startswith(_ONNX):
+        return ("onnx",)
     if data.startswith(b"c5 "):
         return ("c5", data.partition(b"\n")[0].decode("utf-8", "replace"))
     try:
@@ -91,10 +98,12 @@ def kind_of(data: bytes) -> tuple[str, ...] | None:
 
 def _place(data: bytes, suffix: str) -> _Place | None:
     starts = {b"\xff\xd8\xff": _JPEG, b"\x89PNG\r\n\x1a\n": _PNG, TIFF_STARTS[0]: _TIFF, TIFF_STARTS[1]: _TIFF}
+    starts |= {b"# make ": _MAKE}
     for start, place in starts.items():
         if data.startswith(start):
             return place
-    return {".md": _MARKDOWN, ".tex": _LATEX}.get(suffix.lower())
+    kinds = {".md": _MARKDOWN, ".html": _MARKDOWN, ".tex": _LATEX, ".lua": _LUA, ".c": _C, ".h": _C, ".ld": _C}
+    return kinds.get(suffix.lower())
 
 
 def _kind_of_archive(data: bytes) -> tuple[str, ...] | None:

@@ -54,6 +54,8 @@ class Task(NamedTuple):
     black: float
     white: float | None
     pixels: int
+    more_pixels: int | None = None
+    """Of a second average, larger than the first."""
 
 
 class Averaged(NamedTuple):
@@ -72,6 +74,8 @@ class Averaged(NamedTuple):
     """(3, 3), what LibRaw knows of the camera's colors; zeros where it knows nothing."""
     time: str | None
     """ISO 8601."""
+    larger: tuple[Float32s, Bools] | None = None
+    """The second average that was asked for, as `rgb` and `clipped`."""
 
 
 def average(task: Task, expect: Callable[[int], None] = lambda photosites: None) -> Averaged:
@@ -87,10 +91,12 @@ def average(task: Task, expect: Callable[[int], None] = lambda photosites: None)
             _unpack(raw, file, task.path, expect)
         mosaic, sites = _find_mosaic(raw, task)
         rgb, clipped = _average(mosaic, sites, task.pixels)
+        larger = None if task.more_pixels is None else _average(mosaic, sites, task.more_pixels)
         size = (mosaic.shape[0], mosaic.shape[1] // sites.samples)
         with _libraw():
             flip, multipliers, matrix = raw.sizes.flip, raw.camera_whitebalance, raw.rgb_xyz_matrix
-        return Averaged(rgb, clipped, size, flip, list(map(float, multipliers[:3])), matrix[:3].tolist(), _time(raw))
+        white_balance, colors = list(map(float, multipliers[:3])), matrix[:3].tolist()
+        return Averaged(rgb, clipped, size, flip, white_balance, colors, _time(raw), larger)
 
 
 def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) -> None:

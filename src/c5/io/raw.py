@@ -96,6 +96,8 @@ class Photograph:
     """How to turn it for a viewer, 1 to 8 as in Exif. `image` is not turned."""
     exposure: float | None = None
     """The exposure value that was set, at ISO 100."""
+    larger: LinearImage | None = None
+    """The same picture with more pixels, where they were asked for."""
 
 
 def read_photograph(
@@ -105,18 +107,20 @@ def read_photograph(
     white: float | None = None,
     assume_srgb: bool = False,
     pixels: int = WORKING_PIXELS,
+    more_pixels: int | None = None,
 ) -> Photograph:
     """Read a camera's raw file (DNG, CR2, CR3, NEF, ARW, RAF, ...), or any image that `read_image` reads.
 
-    It is averaged to about `pixels`, or to one for each repeat of the color filters if those are fewer. A raw file
-    knows its levels; a `black` above 0 and a `white` replace them. What is raw is told by content, and by the name only
-    of a TIFF that could be either. Raw files are decoded in another process: see `c5.io.worker`.
+    It is averaged to about `pixels`, or to one for each repeat of the color filters if those are fewer; with
+    `more_pixels` to so many too, in the same look at the file. A raw file knows its levels; a `black` above 0 and a
+    `white` replace them. What is raw is told by content, and by the name only of a TIFF that could be either. Raw files
+    are decoded in another process: see `c5.io.worker`.
     """
     path = Path(path)
     with naming(path):
         start, tags = _look(path)
         if _is_raw(path, start, tags):
-            return _read_raw(path, start, tags, black, white, assume_srgb, pixels)
+            return _read_raw(path, start, tags, black, white, assume_srgb, (pixels, more_pixels))
         try:
             linear = read_levels(path, black=black, white=white, assume_srgb=assume_srgb)
         except ReadError as error:
@@ -124,7 +128,8 @@ def read_photograph(
                 raise ReadError(f"damaged, or no raw file; {AGAIN}") from error
             raise
         image = replace(shrink(linear, pixels), source=str(path))
-        return Photograph(image, (linear.shape[0], linear.shape[1]))
+        larger = None if more_pixels is None else shrink(linear, more_pixels)
+        return Photograph(image, (linear.shape[0], linear.shape[1]), larger=larger)
 
 
 class Header(NamedTuple):
@@ -259,7 +264,13 @@ def _is_raw(path: Path, start: bytes, tags: _Tags) -> bool:
 
 
 def _read_raw(
-    path: Path, start: bytes, tags: _Tags, black: float, white: float | None, assume_srgb: bool, pixels: int
+    path: Path,
+    start: bytes,
+    tags: _Tags,
+    black: float,
+    white: float | None,
+    assume_srgb: bool,
+    pixels: tuple[int, int | None],
 ) -> Photograph:
     if assume_srgb:
         raise NotLinearError("assume_srgb=True is for images that a camera has developed; this file is raw")
@@ -268,7 +279,7 @@ def _read_raw(
     if tags.only_preview:
         raise ReadError(f"damaged or incomplete: it ends after its preview; {AGAIN}")
     is_linear = tags.is_dng and LINEAR_RAW in tags.photometric
-    found = average_apart(Task(os.path.abspath(path), tags.is_dng, is_linear, black, white, pixels))
+    found = average_apart(Task(os.path.abspath(path), tags.is_dng, is_linear, black, white, *pixels))
     camera = _camera_name(tags)
     matrices = _matrices(tags, np.array(found.matrix), camera or "unknown")
     return Photograph(
@@ -279,6 +290,7 @@ def _read_raw(
         matrices,
         ORIENTATIONS.get(found.flip, 1),
         _exposure(tags),
+        None if found.larger is None else LinearImage(found.larger[0], clipped=found.larger[1]),
     )
 
 

@@ -3,7 +3,7 @@
 LibRaw is a million lines of C++ that read what anybody may have sent. So it never runs in the process of the caller.
 Each thread that reads a raw file borrows a *worker*, a Python process that does nothing else; one is started when all
 are busy, in a quarter of a second, and they are kept until the program ends. A task goes to its standard input as a
-line of JSON. The answer comes back on its standard output: a line of JSON and the bytes of two arrays, never a pickle,
+line of JSON. The answer comes back on its standard output: a line of JSON and the bytes of its arrays, never a pickle,
 so that even a worker that a file has taken over can send nothing but numbers.
 
 - A worker that takes too long is killed, one that crashes is noticed, and both cost that one file.
@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5 import errors
+from c5.color import Bools, Float32s
 from c5.errors import ReadError
 from c5.io.mosaic import AGAIN, Averaged, Task, average, keep_memory
 
@@ -147,9 +148,8 @@ class _Worker:
                 self.input.flush()
                 fields = json.loads(self.output.readline() or b"null")
                 if fields is not None and "raised" not in fields:
-                    height, width, _ = fields["rgb"]
-                    rgb = self._read((height, width, 3), np.dtype(np.float32))
-                    fields |= {"rgb": rgb, "clipped": self._read((height, width), np.dtype(np.bool_))}
+                    fields["rgb"], fields["clipped"] = self._read_average(fields["rgb"])
+                    fields["larger"] = fields["larger"] and self._read_average(fields["larger"])
             except (BrokenPipeError, EOFError):
                 fields = None
         words = self._words()
@@ -171,6 +171,10 @@ class _Worker:
             with suppress(OSError):
                 pipe.close()
         os.close(self.errors)
+
+    def _read_average(self, shape: list[int]) -> tuple[Float32s, Bools]:
+        height, width, _ = shape
+        return self._read((height, width, 3), np.dtype(np.float32)), self._read((height, width), np.dtype(np.bool_))
 
     def _read(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         array = np.empty(shape, dtype)
@@ -253,8 +257,9 @@ def _answer(task: Task, expect: Callable[[int], None]) -> tuple[dict[str, Any], 
     except Exception as raised:  # to be raised again in the parent
         error = raised
     else:
-        arrays: list[NDArray[Any]] = [np.ascontiguousarray(result.rgb), np.ascontiguousarray(result.clipped)]
-        return result._asdict() | {"rgb": result.rgb.shape, "clipped": None}, arrays
+        arrays = [np.ascontiguousarray(array) for array in (result.rgb, result.clipped, *(result.larger or ()))]
+        larger = None if result.larger is None else result.larger[0].shape
+        return result._asdict() | {"rgb": result.rgb.shape, "clipped": None, "larger": larger}, arrays
     message = str(error.args[0]) if error.args else ""
     trace = "".join(traceback.format_exception(error))
     return {"raised": type(error).__name__, "message": message, "traceback": trace}, []

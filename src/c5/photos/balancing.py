@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from c5.choices import Fallback, Selection
 from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ParameterError
+from c5.histograms import Histograms
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
 from c5.parallel import MOST_JOBS, in_parallel
@@ -35,6 +36,9 @@ from c5.rolls import MOST_VIVID
 UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
+
+MOST_PREVIEWS = 16
+"""So many photographs wait with the pixels of their previews, of 36 MB each; of others they are read again."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Settings:
     reading: Reading = Reading()
     thumbnails: bool = False
     """Whether photographs come with thumbnails, for a contact sheet."""
+    previews: bool = False
+    """Whether photographs that are read come with the pixels of a preview, as far as few of them wait for it."""
     jobs: int | None = None
     """Files read at a time; by default one a core, up to four."""
     sets: Sets | None = None
@@ -83,7 +89,7 @@ class Balance:
     uncertainty: float | None
     """Degrees, of the model's estimate, whatever is used; of the group's light in a set."""
     source: str
-    """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world."""
+    """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world, hand."""
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
@@ -150,12 +156,14 @@ def balance(
     asked = set(files if wanted is None else wanted)
     if not asked and settings.sets is None:
         return
-    # A set is held until all of it is read: without thumbnails, thousands fit into memory.
-    first = settings if settings.sets is None else replace(settings, thumbnails=False)
+    # A set is held until all of it is read: without pixels, thousands fit into memory.
+    whole = settings.smooth or settings.sets is not None
+    first = settings if not whole else replace(settings, previews=False)
+    if settings.sets is not None:
+        first = replace(first, thumbnails=False)
     with ExitStack() as stack:
-        loader = stack.enter_context(closing(_Loader(first)))
+        loader = stack.enter_context(closing(_Loader(first, asked)))
         rolls = _Rolls(files, settings, loader)
-        whole = settings.smooth or settings.sets is not None
         needed = files if whole else [path for path in files if path in asked]
         results: Iterable[Balance | Failure]
         known = ((photo, _find_roll(photo, rolls)) for photo in loader.take_all(needed))
@@ -230,17 +238,16 @@ def estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -
     except C5Error as error:
         return Failure.of(photo.path, error)
     known = replace(photo, histograms=None)
-    # A set needs of a heat map how far it spreads, and nothing else.
-    spread = None if settings.sets is None else found.covariance
-    bound = found.bound_covariance
+    bound, spread = found.bound_covariance, found.covariance  # of a heat map, a set needs how far it spreads
     return Balance(known, found.illuminant, found.uncertainty, "model", roll, bound, spread=spread)
 
 
 class _Loader:
     """Gives photographs: from the catalogue where it holds them, else read on threads. None is read twice."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, shown: Collection[Path]) -> None:
         self._settings = settings
+        self._shown = shown
         self._jobs = settings.jobs or min(MOST_JOBS, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._jobs)
         self._started: dict[Path, Future[Photo | Failure]] = {}
@@ -253,6 +260,9 @@ class _Loader:
         for index, path in enumerate(paths):
             for soon in paths[index : index + 2 * self._jobs + 1]:
                 self._start(soon)
+            if not index:  # while the first are read
+                with suppress(C5Error):  # which every photograph will say
+                    self._settings.model.warm_up()
             yield self._started[path].result()
             del self._started[path]  # only now: the photograph may have been looked at for its own roll
 
@@ -268,19 +278,23 @@ class _Loader:
             settings = self._settings
             catalog = settings.catalog
             held = None if catalog is None else catalog.find(path, settings.model.grid, settings.reading)
-            self._started[path] = self._pool.submit(self._read, path, held)
-
-    def _read(self, path: Path, held: Photo | None) -> Photo | Failure:
-        settings = self._settings
-        photo: Photo | Failure
-        if held is not None and not settings.thumbnails:
-            photo = held
-        else:
+            if held is not None and not settings.thumbnails:
+                self._started[path] = Future()
+                self._started[path].set_result(self._name_camera(held))
+                return
             counted = None if held is None else held.histograms
-            photo = read_photo(
-                path, settings.model.grid, settings.reading, histograms=counted, thumbnail=settings.thumbnails
-            )
-        return photo if isinstance(photo, Failure) else replace(photo, camera=photo.camera or settings.camera)
+            preview = settings.previews and path in self._shown and len(self._started) < MOST_PREVIEWS
+            self._started[path] = self._pool.submit(self._read, path, counted, preview)
+
+    def _read(self, path: Path, counted: Histograms | None, preview: bool) -> Photo | Failure:
+        settings = self._settings
+        shows = {"thumbnail": settings.thumbnails, "preview": preview}
+        photo = read_photo(path, settings.model.grid, settings.reading, histograms=counted, **shows)
+        return photo if isinstance(photo, Failure) else self._name_camera(photo)
+
+    def _name_camera(self, photo: Photo) -> Photo:
+        camera = self._settings.camera
+        return photo if photo.camera or camera is None else replace(photo, camera=camera)
 
 
 class _Rolls:

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from c5.ccc import Estimate, locate
 from c5.color import Float32s, Float64s, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import bound_temperature, dng_temperature
-from c5.errors import ParameterError
+from c5.colorimetry.temperature import show_told, tell_light
 from c5.histograms import Grid, histogram
 from c5.image import LinearImage
 from c5.model import Model
@@ -143,14 +142,8 @@ def _bin_of(uv: Float64s, grid: Grid) -> tuple[float, float]:
 
 def _tell_light(estimate: Estimate, matrices: CameraMatrices | None) -> str:
     """The temperature and tint of an estimate, each with its 90 % bound, where the matrices have them."""
-    if matrices is None or estimate.bound_covariance is None:
-        return ""
-    try:
-        kelvin, tint = dng_temperature(estimate.illuminant, matrices)
-        bounds = bound_temperature(estimate.illuminant, estimate.bound_covariance, matrices)
-    except ParameterError:
-        return ""
-    return f"{kelvin:.0f} K ({bounds.lowest:.0f}-{bounds.highest:.0f}), tint {tint:+.0f} ± {bounds.tint:.0f}"
+    told = tell_light(estimate.illuminant, matrices, estimate.bound_covariance)
+    return "" if told is None else "{} K, tint {}".format(*show_told(told.as_row()))
 
 
 def _outline(panel: Image.Image, uv: Float64s, covariance: Float64s, grid: Grid) -> Image.Image:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -60,6 +61,8 @@ class Reference(NamedTuple):
     path: Path
     box: Box | None = None
     """Where it is; by default it fills the middle third of the picture, each way."""
+    light: Float64s | None = None
+    """What it shows, where that was measured before."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ def balance_sets(
         try:
             if index is None:
                 raise ParameterError("is no photograph of this set that can be read; a reference is one of them")
-            measured[index] = measure_reference(balances[index].photo, reference.box)
+            known = reference.light
+            measured[index] = measure_reference(balances[index].photo, reference.box) if known is None else known
         except C5Error as error:
             failures.append(Failure.of(reference.path, error))
     if not balances:
@@ -144,28 +148,23 @@ def _share_light(
 
 def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mapping[int, Float64s]) -> Views:
     """What photographs say about their lights, in the space of all cameras; in the camera's own without matrices."""
-    uvs, covariances, spaces = [], [], []
     own: dict[str | None, int] = {}
+    uvs, covariances, spaces = [], [], []
     for index, balance in enumerate(balances):
-        light, degrees = balance.weigh(fallback)
-        covariance = np.eye(2) * CARD**2 if balance.spread is None else balance.spread
-        covariance = covariance * (degrees / (balance.uncertainty or degrees)) ** 2
         if index in measured:
-            light, covariance = measured[index], np.eye(2) * CARD**2
-        uv, space = rgb_to_uv(light), 0
-        matrices = balance.photo.matrices
-        try:
-            if matrices is None:
-                raise ParameterError("no matrices")
-            steps = 0.01 * np.eye(2)
-            sides = [[to_common(uv_to_rgb(uv + sign * step), matrices) for sign in (1, -1)] for step in steps]
-            slope = np.stack([(after - before) / 0.02 for after, before in sides], axis=1)
-            uv, covariance = to_common(light, matrices), slope @ covariance @ slope.T
-        except ParameterError:
-            space = own.setdefault(balance.photo.camera, len(own) + 1)
+            uv, covariance, is_common = _carry(balance.photo, measured[index], np.eye(2) * CARD**2)
+        else:
+            known = _views.setdefault(balance, {})
+            if fallback not in known:
+                light, degrees = balance.weigh(fallback)
+                spread = np.eye(2) * CARD**2 if balance.spread is None else balance.spread
+                known[fallback] = _carry(
+                    balance.photo, light, spread * (degrees / (balance.uncertainty or degrees)) ** 2
+                )
+            uv, covariance, is_common = known[fallback]
         uvs.append(uv)
         covariances.append(covariance + MATRICES**2 * np.eye(2))
-        spaces.append(space)
+        spaces.append(0 if is_common else own.setdefault(balance.photo.camera, len(own) + 1))
     photos = [balance.photo for balance in balances]
     return Views(
         np.array(uvs),
@@ -174,6 +173,24 @@ def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mappi
         np.array([np.nan if photo.exposure is None else photo.exposure for photo in photos]),
         np.array(spaces, dtype=np.intp),
     )
+
+
+_views: WeakKeyDictionary[Balance, dict[Fallback, tuple[Float64s, Float64s, bool]]] = WeakKeyDictionary()
+"""What each photograph says, which takes a millisecond: a person who edits groups asks for the same again and again."""
+
+
+def _carry(photo: Photo, light: Float64s, covariance: Float64s) -> tuple[Float64s, Float64s, bool]:
+    """The log-chroma of a light and its covariance in the space of all cameras, or in the camera's own; and which."""
+    uv, matrices = rgb_to_uv(light), photo.matrices
+    if matrices is None:
+        return uv, covariance, False
+    try:
+        steps = 0.01 * np.eye(2)
+        sides = [[to_common(uv_to_rgb(uv + sign * step), matrices) for sign in (1, -1)] for step in steps]
+        slope = np.stack([(after - before) / 0.02 for after, before in sides], axis=1)
+        return to_common(light, matrices), slope @ covariance @ slope.T, True
+    except ParameterError:
+        return uv, covariance, False
 
 
 def _align_clocks(views: Views, balances: Sequence[Balance], tell: Callable[[str], object]) -> Views:

@@ -25,7 +25,7 @@ from c5.photos.balancing import Balance, Settings, balance
 from c5.photos.files import Failure, read_bytes
 from c5.photos.outputs import BUILT_IN
 from c5.photos.photo import Photo
-from c5.photos.sidecars.marks import Form, holds_own
+from c5.photos.sidecars.marks import Form, holds_own, is_chosen
 from c5.regular import read_regular
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
@@ -90,8 +90,8 @@ class LearnedLook:
 def read_edits(paths: Sequence[Path], settings: Settings) -> Iterator[Edit | Failure]:
     """The photographs whose sidecars hold a balance that a person set, and what is wrong with others.
 
-    A balance that c5 wrote is none, unless the person has changed it since. If two sidecars of a photograph contradict
-    each other, neither counts.
+    A balance that c5 wrote is none, unless the person chose it, or has changed it since. If two sidecars of a
+    photograph contradict each other, neither counts.
     """
     sidecars = {path: found for path in paths if (found := _find_sidecars(path))}
     for result in balance(paths, settings, wanted=sidecars):
@@ -118,7 +118,7 @@ def _find_sidecars(path: Path) -> list[tuple[Path, Form]]:
 
 def _read_balance(form: Form, sidecar: bytes, photo: Photo) -> Float64s | None:
     """What a person had taken out of a photograph; None where it was nobody's choice."""
-    if holds_own(form, sidecar) or not form.is_custom(sidecar, photo.as_shot):
+    if (holds_own(form, sidecar) and not is_chosen(form, sidecar)) or not form.is_custom(sidecar, photo.as_shot):
         return None
     return form.read_illuminant(sidecar, photo)
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 OWN_PREVIEWS = (".c5.jpg", ".c5.png")
 """The endings of pictures that c5 makes of photographs. They are not photographs."""
 
-PREVIEW_PIXELS = 2048 * 1365
-"""Of a picture of three to two, 2048 pixels wide."""
-
 DNG_HELP = "Copies of DNG files with another AsShotNeutral, for a folder outside your library."
 
 
@@ -40,6 +37,8 @@ class Output:
     """Whether it is a copy of the photograph, which must not lie beside it."""
     note: Callable[[Balance], str] = lambda _: ""
     """What the program that it is for cannot hold of a balance, in a line; empty where it holds all of it."""
+    draws: bool = False
+    """Whether it is drawn from the pixels of a preview."""
     form: Callable[[], Form] | None = None
     """The format of a sidecar in which c5 marks what it writes, so that it can be taken back."""
 
@@ -62,14 +61,17 @@ def _sidecar(help: str, program: str) -> Output:
 
 def _preview(help: str, ending: str) -> Output:
     # No camera names its files so, and no later run takes them for photographs.
-    return Output(help, lambda path: f"{path.name}{ending}", lambda balance, _: _draw_preview(balance, ending))
+    return Output(
+        help, lambda path: f"{path.name}{ending}", lambda balance, _: _draw_preview(balance, ending), draws=True
+    )
 
 
 def _draw_preview(balance: Balance, ending: str) -> bytes:
+    from c5.photos.photo import PREVIEW_PIXELS
     from c5.photos.picture import encode_picture, render, turn
 
     photo = balance.photo
-    image = photo.reading.read(photo.path, PREVIEW_PIXELS).image
+    image = photo.preview or photo.reading.read(photo.path, PREVIEW_PIXELS).image
     matrix = photo.srgb_matrix(balance.illuminant)
     picture = render(image.rgb, image.mask, balance.illuminant, matrix, image.clipped)
     return encode_picture(turn(picture, photo.orientation), ending)

@@ -15,7 +15,7 @@ from c5.classical import gray_world
 from c5.color import Bools, Float64s
 from c5.colorimetry.adaptation import adapt_to_srgb
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import TemperatureBounds, TemperatureTint, bound_temperature, dng_temperature
+from c5.colorimetry.temperature import TemperatureTint, ToldLight, tell_light
 from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import WORKING_PIXELS, LinearImage, shrink
@@ -33,10 +33,15 @@ class Reading:
     white: float | None = None
     assume_srgb: bool = False
 
-    def read(self, path: Path, pixels: int = WORKING_PIXELS) -> raw.Photograph:
-        """A photograph, averaged to about so many pixels."""
+    def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> raw.Photograph:
+        """A photograph, averaged to about so many pixels, and to more of them too where that is asked for."""
         return raw.read_photograph(
-            path, black=self.black, white=self.white, assume_srgb=self.assume_srgb, pixels=pixels
+            path,
+            black=self.black,
+            white=self.white,
+            assume_srgb=self.assume_srgb,
+            pixels=pixels,
+            more_pixels=more_pixels,
         )
 
     @property
@@ -44,6 +49,10 @@ class Reading:
         """What tells histograms of files read in this way from others. The catalogue contains it."""
         white = None if self.white is None else float(self.white)
         return json.dumps([float(self.black), white, self.assume_srgb])
+
+
+PREVIEW_PIXELS = 2048 * 1365
+"""Of a picture of three to two, 2048 pixels wide."""
 
 
 class Thumbnail(NamedTuple):
@@ -82,6 +91,8 @@ class Photo:
     thumbnail: Thumbnail | None = None
     exposure: float | None = None
     """The exposure value that was set, at ISO 100."""
+    preview: LinearImage | None = None
+    """The pixels of a preview, dropped once it is drawn."""
 
     @classmethod
     def of(
@@ -100,6 +111,7 @@ class Photo:
             reading,
             thumbnail=Thumbnail.of(photograph.image) if thumbnail else None,
             exposure=photograph.exposure,
+            preview=photograph.larger,
         )
 
     def need_matrices(self) -> CameraMatrices:
@@ -110,19 +122,12 @@ class Photo:
 
     def temperature(self, illuminant: Float64s) -> TemperatureTint | None:
         """What Adobe's programs show for a light; None if the matrices are not known, or fit no such light."""
-        try:
-            return None if self.matrices is None else dng_temperature(illuminant, self.matrices)
-        except ParameterError:
-            return None
+        told = self.tell_light(illuminant)
+        return None if told is None else told.at
 
-    def temperature_bounds(self, illuminant: Float64s, covariance: Float64s | None) -> TemperatureBounds | None:
-        """How far a light may be from its temperature and tint; None as above, or without a covariance."""
-        if self.matrices is None or covariance is None:
-            return None
-        try:
-            return bound_temperature(illuminant, covariance, self.matrices)
-        except ParameterError:
-            return None
+    def tell_light(self, illuminant: Float64s, covariance: Float64s | None = None) -> ToldLight | None:
+        """The same with how far the light may be from that, where its covariance is known."""
+        return tell_light(illuminant, self.matrices, covariance)
 
     def srgb_matrix(self, illuminant: Float64s) -> Float64s | None:
         """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
@@ -139,10 +144,11 @@ def read_photo(
     *,
     histograms: Histograms | None = None,
     thumbnail: bool = False,
+    preview: bool = False,
 ) -> Photo | Failure:
     """Read a photograph and count its histograms, unless they are given; or say why that cannot be done."""
     try:
-        photograph = reading.read(path)
+        photograph = reading.read(path, more_pixels=PREVIEW_PIXELS if preview else None)
         photo = Photo.of(path, photograph, reading, thumbnail=thumbnail)
         return replace(photo, histograms=histograms or histogram(photograph.image, grid))
     except C5Error as error:

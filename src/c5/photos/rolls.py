@@ -110,7 +110,7 @@ def build_roll(
         origin if photos else Origin.NOWHERE,
         profile,
         tuple(photo.path for photo in photos),
-        tuple(replace(photo, histograms=None) for photo in photos),
+        tuple(replace(photo, histograms=None, preview=None) for photo in photos),
         tuple(failures),
     )
 

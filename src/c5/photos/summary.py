@@ -32,11 +32,10 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
     `outputs` are the kinds of files written for it: what their programs cannot hold of it is noted.
     """
     photo = balance.photo
+    light = balance.illuminant if balance.light is None else balance.light
     temperature = photo.temperature(balance.illuminant)
-    light, found = balance.illuminant, temperature
-    if balance.light is not None:
-        light, found = balance.light, photo.temperature(balance.light)
-    bounds = photo.temperature_bounds(light, balance.covariance)
+    told = photo.tell_light(light, balance.covariance)
+    found = {} if told is None else told.as_row()
     angle = None if photo.as_shot is None else float(angular_error(balance.illuminant, photo.as_shot))
     return {
         "file": printable(str(photo.path)),
@@ -47,11 +46,9 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "kelvin": None if temperature is None else round(temperature.kelvin),
         "tint": None if temperature is None else round(temperature.tint),
         "light": _rounded(light),
-        "light_kelvin": None if found is None else round(found.kelvin),
-        "light_tint": None if found is None else round(found.tint),
-        "kelvin_low": None if bounds is None else round(bounds.lowest),
-        "kelvin_high": None if bounds is None else round(bounds.highest),
-        "tint_bound": None if bounds is None else round(bounds.tint, 1),
+        "light_kelvin": found.get("kelvin"),
+        "light_tint": found.get("tint"),
+        **{key: found.get(key) for key in ("kelvin_low", "kelvin_high", "tint_bound")},
         "look": balance.look or None,
         "uncertainty_deg": _rounded(balance.uncertainty),
         "bound_deg": None if balance.uncertainty is None else round(float(bound_errors(balance.uncertainty)), 4),

@@ -106,7 +106,8 @@ def write_output(
         else:
             make = lambda base: output.make(balance, base)  # noqa: E731
             as_shot = balance.photo.as_shot
-            content = merge(output.form(), make, existing, beside, as_shot=as_shot, replace_custom=replace_custom)
+            how = {"replace_custom": replace_custom, "chosen": balance.source == "hand"}
+            content = merge(output.form(), make, existing, beside, as_shot=as_shot, **how)
     except CustomBalanceError as error:
         raise CustomBalanceError(f"{place}: {error}") from None
     except C5Error as error:

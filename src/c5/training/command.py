@@ -58,9 +58,12 @@ def run_training(
     if is_first() and not (old and there):
         plan.save(folder)
     board = _find_board() if tensorboard and is_first() else None
-    if plan.making is not None:
-        own = [sample for sample in samples if not sample.made and sample.camera not in held]
-        samples += plan.making.make(own, held, lambda items: track(items, "making images"))
+    making = plan.making
+    if making is not None:
+        trained = [sample for sample in samples if sample.camera not in held]
+        taken = [sample for sample in trained if not sample.made]
+        trained = making.add(trained, lambda: making.make(taken, held, lambda items: track(items, "making images")))
+        samples = [*trained, *(sample for sample in samples if sample.camera in held)]
     group = find_group()
     with nullcontext() if group is None else group.one_by_one():
         samples = prepare(samples, features(plan.config, plan.hold_out), lambda items: track(list(items), "preparing"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -149,6 +150,8 @@ class RealTraining(_Training):
     through a camera with other gains. The largest single gain over the paper's recipe."""
     vary_roll: bool = True
     """Draw anew each time how many of the additional images differ, so that rolls of any size work."""
+    distinct_rolls: bool = False
+    """Draw additional images without replacement, so that none is twice in a roll. Needs `vary_roll` off."""
     crops: int = 4
     """Random crops of each image that training sees in its place half of the time."""
 
@@ -157,6 +160,8 @@ class RealTraining(_Training):
         if not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ParameterError(f"batch_sizes must be positive numbers, not {self.batch_sizes}")
         check_range("shift_bins", self.shift_bins, 0, self.grid.bins // 4 - 1)
+        if self.distinct_rolls and self.vary_roll:
+            raise ParameterError("rolls that vary repeat their images: switch off vary_roll or distinct_rolls")
 
 
 BUNDLED_GRID = Grid(strips=4, pixels=192 * 128)
@@ -243,9 +248,19 @@ def make_config(recipe: Recipe) -> TrainConfig:
 
 
 def paper_training(n_images: int = 9) -> RealTraining:
-    """Section 3.2 of the paper for m images; smoothness is a mean over bins, as in the authors' code."""
+    """Section 3.2 of the paper for m images, with what its text leaves open as in the authors' code: smoothness is a
+    mean over bins, and batches of 16 double at epochs 20 and 50 of 60. docs/paper.md lists where the two differ."""
     network = NetworkConfig(Grid.published(), kind=RollKind.SEPARATE, n_images=n_images)
-    return RealTraining(networks=(network,), shift_bins=0, vary_roll=False, empty_roll_share=0, crops=0)
+    sixths = (16, 16, 32, 32, 32, 64)
+    return RealTraining(
+        networks=(network,),
+        batch_sizes=sixths,
+        shift_bins=0,
+        vary_roll=False,
+        distinct_rolls=True,
+        empty_roll_share=0,
+        crops=0,
+    )
 
 
 def read_config(path: str | Path) -> TrainConfig:
@@ -303,9 +318,17 @@ def set_fields(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
             place[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             place[name] = text.strip()
-    if isinstance(config, RealTraining) and isinstance(bins := table["network"]["grid"].get("bins"), int):
-        table.setdefault("shift_bins", config.shift_bins * bins // config.grid.bins)  # as far as before
+    if isinstance(bins := table["network"]["grid"].get("bins"), int):
+        if isinstance(config, RealTraining):
+            table.setdefault("shift_bins", config.shift_bins * bins // config.grid.bins)  # as far as before
+        widths = config.networks[0].widths[: max(2, bins.bit_length() - 2)]  # few bins can be halved less often
+        table["network"].setdefault("widths", list(widths))
     return configure(config, table)
+
+
+def split_settings(text: str) -> list[str]:
+    """`NAME,FIELD=VALUE,FIELD=[1, 2]` at its commas, but not at those inside of brackets."""
+    return re.split(r",(?![^\[]*\])", text)
 
 
 def _tables(value: Any) -> Sequence[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from c5.datasets.prepared import load_feature
 from c5.datasets.torus import Torus, TorusFeature
 from c5.errors import ParameterError
 from c5.histograms import Grid
-from c5.training.config import RealTraining, TrainConfig, make_config
+from c5.training.config import RealTraining, TrainConfig, make_config, set_fields, split_settings
 
 Track = Callable[[Sequence[Any]], Iterable[Any]]
 
@@ -67,15 +67,19 @@ PURPOSES = (*(recipe.value for recipe in Recipe), "ffcc")
 
 
 def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
-    """What training and evaluation need of an image for these recipes, and for every classical method."""
+    """What training and evaluation need of an image for these recipes, and for every classical method.
+
+    A recipe may have fields set, as in `paper,n=128`.
+    """
     found: list[Feature[Any]] = []
     for purpose in purposes:
-        if purpose not in PURPOSES:
-            raise ParameterError(f"a set cannot be prepared for {purpose!r}; there are {', '.join(PURPOSES)}")
-        if purpose == "ffcc":
+        recipe, *settings = split_settings(purpose)
+        if recipe not in PURPOSES:
+            raise ParameterError(f"a set cannot be prepared for {recipe!r}; there are {', '.join(PURPOSES)}")
+        if recipe == "ffcc":
             found.append(TorusFeature(Torus()))
         else:
-            config = make_config(Recipe(purpose))
+            config = set_fields(make_config(Recipe(recipe)), settings)
             found += [training_feature(config), HistogramFeature(config.grid)]
     found += [VividnessFeature(), *(EstimateFeature(name) for name in METHODS)]
     return list(dict.fromkeys(found))

@@ -28,17 +28,18 @@ from c5.training.config import (
     make_config,
     read_config,
     set_fields,
+    split_settings,
 )
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
-from c5.training.making import Making, digest_table, find_making
+from c5.training.making import PAPER_MADE, Making, default_making, digest_table, find_making
 from c5.training.network import Network, build_network
 from c5.training.run import Plan, Progress, train
 from c5.training.tensors import DAMAGED, read_checkpoint
 
 ABLATIONS = {
-    "bins-16": ("n=16", "widths=[8, 16, 32]"),
+    "bins-16": ("n=16",),
     "bins-32": ("n=32",),
     "bins-128": ("n=128",),
     "smoothness-0": ("smooth_filters=0", "smooth_bias=0"),
@@ -57,10 +58,6 @@ def configurations() -> dict[str, TrainConfig]:
     """The recipes and the ablations by name."""
     recipes = {recipe.value: make_config(recipe) for recipe in Recipe}
     return recipes | {name: set_fields(RealTraining(), settings) for name, settings in ABLATIONS.items()}
-
-
-PAPER_MADE = {"c5": 5000, "ffcc": 500}
-"""How many augmented images the paper adds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +167,16 @@ def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]
     """A fold's training side, prepared, with images made of it on the fly, after a last look that nothing leaks."""
     samples = task.training
     if making is not None:
-        photographs = [sample for sample in task.training if not sample.made]
-        made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"))
-        check_separation(task.fold, made)
-        samples = [*task.training, *made]
+        samples = making.add(samples, lambda: _make(task, making))
     return prepare(samples, features, lambda items: task.track(list(items), "preparing made images"))
+
+
+def _make(task: Task, making: Making) -> list[Sample]:
+    photographs = [sample for sample in task.training if not sample.made]
+    lent = [sample for sample in task.photographs if sample.name in task.fold.lent]
+    made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"), lent)
+    check_separation(task.fold, made)
+    return made
 
 
 def _making(making: Making | None) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def make_methods(
     matrices: str | None = None,
 ) -> list[Method]:
     """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION[,FIELD=VALUE...], c5:ablations, each with
-    +AUGMENTATION or without.
+    +AUGMENTATION or without. `c5:paper` makes the paper's images unless it is `c5:paper+none`.
 
     A network that is bound to its m is tested with that m, whatever `rolls` say. `made` is how many images augmentation
     makes for a fold; default: as many as in the paper.
@@ -227,7 +229,7 @@ def make_methods(
         return [FfccMethod(f"ffcc{suffix}", making=making)]
     known = configurations()
     methods: list[Method] = []
-    wanted, *settings = wanted.split(",")
+    wanted, *settings = split_settings(wanted)
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
         if name.endswith(".toml"):
             known[name] = read_config(name)
@@ -239,7 +241,10 @@ def make_methods(
         config = replace(config, epochs=epochs or config.epochs, bfloat16=bfloat16 or config.bfloat16)
         network = config.networks[0]
         own = replace(rolls, n_images=(network.n_images,)) if network.kind is RollKind.SEPARATE else rolls
+        if isinstance(config, RealTraining) and config.distinct_rolls:
+            own = replace(own, distinct=True)
         title = ",".join([Path(name).stem, *settings])
+        added = making if suffix or name != Recipe.PAPER.value else default_making(Recipe.PAPER, matrices, made)
         table = matrices if isinstance(config, VirtualTraining) else None
-        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), making, table))
+        methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), added, table))
     return methods

@@ -69,6 +69,8 @@ class Mark:
     """A digest of the sidecar without the mark, as c5 left it."""
     patch: str
     """Makes the former sidecar of that one."""
+    chosen: bool = False
+    """Whether a person chose the balance, and c5 only wrote it down."""
 
 
 def merge(
@@ -79,11 +81,12 @@ def merge(
     *,
     as_shot: Float64s | None = None,
     replace_custom: bool = False,
+    chosen: bool = False,
 ) -> bytes:
     """A marked sidecar: what exists with the balance that `make` writes into it.
 
     A sidecar that c5 makes takes over what the one `beside` the photograph says. A balance that a person set is a
-    `CustomBalanceError` unless it may be replaced.
+    `CustomBalanceError` unless it may be replaced. The mark says whether the new balance was `chosen` by a person.
     """
     mark = None if existing is None else _find(form, existing)
     base, is_new = existing, existing is None
@@ -99,13 +102,16 @@ def merge(
         raise CustomBalanceError("its balance was set by hand")
     made = make(base)
     wrote = form.read_balance(made)
-    if existing is not None and mark is not None and mark.wrote == wrote == form.read_balance(existing) and not is_new:
+    is_same = mark is not None and mark.wrote == wrote and mark.chosen is chosen
+    if existing is not None and is_same and wrote == form.read_balance(existing) and not is_new:
         return existing
     plain, _ = form.cut_mark(form.put_mark(made, ""))
     former = None if is_new or base is None else form.describe_former(base, made)
     patch = "" if former is None or base is None else _make_patch(plain, base)
-    text = json.dumps(asdict(Mark(wrote, former, _digest(plain), patch)), separators=(",", ":"))
-    return form.put_mark(made, text)
+    said = asdict(Mark(wrote, former, _digest(plain), patch, chosen))
+    if not chosen:
+        del said["chosen"]  # as in marks of before
+    return form.put_mark(made, json.dumps(said, separators=(",", ":")))
 
 
 def take_back(form: Form, sidecar: bytes) -> bytes | None:
@@ -142,6 +148,12 @@ def holds_own(form: Form, sidecar: bytes) -> bool:
     """Whether the balance of a sidecar is the one that c5 wrote."""
     mark = _find(form, sidecar)
     return mark is not None and form.read_balance(sidecar) == mark.wrote
+
+
+def is_chosen(form: Form, sidecar: bytes) -> bool:
+    """Whether c5 wrote the balance of a sidecar down for a person who had chosen it."""
+    mark = _find(form, sidecar)
+    return mark is not None and mark.chosen is True
 
 
 def _find(form: Form, sidecar: bytes) -> Mark | None:

@@ -1,0 +1,169 @@
+"""`c5 paper`: the tables and figures of the paper, ours beside the published ones."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from c5.cli.console import console, errors, print_table, show_progress
+from c5.cli.evaluate import find_methods, report_fold
+from c5.cli.options import Bfloat16, Datasets, Epochs, MatricesFile, Overwrite, Seed, check_free
+
+if TYPE_CHECKING:
+    from c5.evaluation.methods import Method, Rolls
+
+app = typer.Typer(no_args_is_help=True, help="The tables and figures of the paper, ours beside the published ones.")
+
+Table = Annotated[list[int] | None, typer.Option("--table", help="A table by its number; default: all.")]
+RowName = Annotated[list[str] | None, typer.Option("--row", help="Rows whose names contain this.")]
+
+
+@app.command("list")
+def list_rows(table: Table = None, row: RowName = None) -> None:
+    """List the rows that can be run, with what was published."""
+    from c5.evaluation.paper import select_rows
+
+    rows = select_rows(table or [], row or [])
+    cells = [[str(each.table), each.name, each.figures["mean"], each.setting, each.method] for each in rows]
+    print_table(["table", "row", "mean", "trained and tested", "method"], cells)
+
+
+@app.command()
+def tables(
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it goes on there.")],
+    table: Table = None,
+    row: RowName = None,
+    seeds: Annotated[int, typer.Option(help="Networks to train for each row, each with its own seed.", min=1)] = 1,
+    epochs: Epochs = None,
+    bfloat16: Bfloat16 = False,
+    made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
+    matrices: MatricesFile = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; more than one fill a GPU better.", min=1)] = 1,
+) -> None:
+    """Run the rows of the paper's tables for which the data are given.
+
+    Each row is kept in rows.csv as it is done. Stopped at any moment, the same command goes on where it was.
+    """
+    from c5.colorimetry.matrices import read_matrices
+    from c5.datasets import read_samples
+    from c5.evaluation.paper import select_rows
+    from c5.evaluation.suite import run_rows
+
+    rows = select_rows(table or [], row or [])
+
+    def find(text: str, rolls: Rolls) -> list[Method]:
+        return find_methods(text, rolls, seeds=seeds, epochs=epochs, bfloat16=bfloat16, made=made, matrices=matrices)
+
+    run_rows(
+        rows,
+        read_samples(data),
+        out,
+        find,
+        matrices=None if matrices is None else read_matrices(matrices),
+        report=report_fold,
+        track=show_progress,
+        command=" ".join(["c5", *map(shlex.quote, sys.argv[1:])]),
+        jobs=jobs,
+        say=errors.print,
+    )
+    errors.print(out / "rows.csv")
+
+
+@app.command()
+def gather(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders with rows.csv; later ones win.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder whose rows.csv they are added to.")],
+) -> None:
+    """Put rows that were run apart, on several machines say, into one folder."""
+    from c5.evaluation.suite import gather_rows
+
+    console.print(gather_rows(runs, out))
+
+
+@app.command()
+def page(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with rows.csv and NAME.md with words on it.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make the page on the paper: its contents as a checklist."""
+    from c5.evaluation.suite import make_checklist
+    from c5.io.files import write_file
+
+    if out is not None:
+        check_free(out, overwrite)
+    text = make_checklist(folder)
+    if out is None:
+        print(text, end="")
+    else:
+        console.print(write_file(out, text.encode()))
+
+
+OutPicture = Annotated[Path, typer.Option("--out", "-o", help="The picture to write, .png or .jpg.")]
+Camera = Annotated[list[str] | None, typer.Option("--camera", help="Of this camera; default: of all.")]
+
+
+@app.command()
+def histograms(data: Datasets, out: OutPicture, overwrite: Overwrite = False, camera: Camera = None) -> None:
+    """Draw the mean histogram of each camera with the mean of its lights."""
+    from c5.datasets import read_samples
+    from c5.evaluation.figures import draw_mean_histograms
+
+    check_free(out, overwrite)
+    samples = [sample for sample in read_samples(data) if not camera or sample.camera in camera]
+    console.print(draw_mean_histograms(out, samples, lambda items: show_progress(items, "counting")))
+
+
+@app.command()
+def filters(
+    out: OutPicture,
+    overwrite: Overwrite = False,
+    model: Annotated[str, typer.Option(help="A .c5 file, or the name of a bundled model.")] = "bundled",
+    cameras: Annotated[int, typer.Option(help="How many virtual cameras.", min=1, max=8)] = 4,
+    seed: Seed = 3,
+) -> None:
+    """Draw the filters and the bias that a model emits for one scene through several virtual cameras."""
+    from c5.evaluation.figures import draw_filters
+    from c5.model import load_model
+
+    check_free(out, overwrite)
+    console.print(draw_filters(out, load_model(model), cameras, seed=seed))
+
+
+@app.command()
+def balanced(
+    data: Datasets,
+    estimates: Annotated[Path, typer.Option(help="The CSV file that `c5 evaluate --estimates` wrote.")],
+    method: Annotated[list[str], typer.Option(help="A method in that file, the one to be judged first.")],
+    out: OutPicture,
+    overwrite: Overwrite = False,
+    m: Annotated[int | None, typer.Option("--m", help="Images given, the query included.")] = None,
+    count: Annotated[int, typer.Option(help="How many of the best and of the worst.", min=1)] = 4,
+) -> None:
+    """Show images balanced by several methods and by the truth, where the first is best and worst."""
+    from c5.datasets import read_samples
+    from c5.evaluation.figures import draw_balanced
+
+    check_free(out, overwrite)
+    console.print(draw_balanced(out, estimates, read_samples(data), method, m, count))
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of training runs.")],
+    out: OutPicture,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw the errors of training runs, epoch by epoch."""
+    from c5.evaluation.figures import draw_curves
+
+    check_free(out, overwrite)
+    console.print(draw_curves(out, runs))

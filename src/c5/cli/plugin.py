@@ -1,0 +1,43 @@
+"""`c5 plugin`: c5 as a part of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from c5.cli.console import console
+
+app = typer.Typer(no_args_is_help=True, help="Add c5 to other programs.")
+
+
+@app.callback()
+def _plugin() -> None:
+    """Add c5 to other programs."""
+
+
+@app.command()
+def darktable(
+    remove: Annotated[bool, typer.Option("--remove", help="Take back what was written, and nothing else.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="darktable's configuration folder; default: where darktable looks for it.")
+    ] = None,
+) -> None:
+    """A button in darktable, 4.2 or later: white balance for the selected images.
+
+    It writes lua/c5.lua into darktable's configuration folder, and a line into luarc that loads it. darktable shows the
+    button when it is started the next time, in the lighttable under "selected images".
+    """
+    from c5.photos.programs import find_darktable, install_darktable, remove_darktable
+
+    folder = config or find_darktable()
+    changed = remove_darktable(folder) if remove else install_darktable(folder)
+    for path in changed:
+        console.print(path)
+    if not remove:
+        console.print('start darktable again: the button is in the lighttable, under "selected images"')
+    elif changed:
+        console.print("taken back; darktable forgets the button when it is started again")
+    else:
+        console.print("nothing to remove")

@@ -1,0 +1,48 @@
+"""Videos of a virtual camera with known lights: it pans over a scene, lamps are switched, exposure changes, cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from c5.color import Float32s, Float64s
+from c5.demo.camera import VirtualCamera
+from c5.demo.lights import LIGHTS
+from c5.demo.photo import render_photo
+
+
+class Shot(NamedTuple):
+    """A stretch of video in one light."""
+
+    scene: str
+    light: str
+    frames: int
+    seed: int = 0
+    """Two shots of one scene and one seed show the same."""
+    exposure: float = 1.0
+
+
+class VideoFrame(NamedTuple):
+    rgb: Float32s  # (height, width, 3), linear, in [0, 1]
+    illuminant: Float64s
+    shot: int
+
+
+def render_video(
+    camera: VirtualCamera, shots: Sequence[Shot], rng: np.random.Generator, size: tuple[int, int] = (256, 384)
+) -> Iterator[VideoFrame]:
+    """Frames, one after the other: the camera pans to and fro over a third of the width of each scene."""
+    height, width = size
+    time = 0
+    for number, shot in enumerate(shots):
+        light = LIGHTS[shot.light](np.random.default_rng([shot.seed, 1]))  # one composition, whatever the light
+        photo = render_photo(camera, shot.scene, light, np.random.default_rng(shot.seed), (height, width * 4 // 3))
+        wide = photo.image.rgb * np.where(photo.image.clipped, 4, 1)[..., None]  # lights stay clipped in any exposure
+        for _ in range(shot.frames):
+            left = round((width // 3) * (0.5 - 0.5 * np.cos(2 * np.pi * time / 240)))
+            view = wide[:, left : left + width] * np.float32(shot.exposure)
+            noise = np.sqrt(view / 4000) * rng.standard_normal(view.shape, np.float32)
+            yield VideoFrame(np.clip(view + noise, 0, 1).astype(np.float32), photo.illuminant, number)
+            time += 1

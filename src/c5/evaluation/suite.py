@@ -1,0 +1,286 @@
+"""Running rows of the paper's tables, keeping what they came to, and the page made of that."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from c5.augmentation import Augmentation, augment
+from c5.colorimetry.matrices import CameraMatrices
+from c5.datasets import Sample
+from c5.errors import C5Error, DataError
+from c5.evaluation.methods import Method, Rolls, Track, digest_name
+from c5.evaluation.paper import SETTINGS, TABLES, TESTED, PaperRow, Work, count_published, make_rows
+from c5.evaluation.protocols import Fold, Protocol, make_folds
+from c5.evaluation.results import Results, Row
+from c5.evaluation.run import Done, evaluate
+from c5.evaluation.significance import FEWEST, image_errors, interval
+from c5.io.files import write_file
+from c5.metrics import Statistics
+from c5.parallel import in_parallel
+from c5.regular import read_text
+
+FindMethods = Callable[[str, Rolls], list[Method]]
+"""The methods of a name, with rolls."""
+
+
+class Measured(NamedTuple):
+    """What a row of ours came to: a line of `rows.csv`."""
+
+    table: int
+    row: str
+    setting: str
+    method: str
+    images: int
+    networks: int
+    draws: int
+    figures: Statistics
+    deviation: Statistics
+    low: float
+    """The 95 % interval of the mean over images, by bootstrap."""
+    high: float
+    device: str
+    version: str
+
+    def to_csv(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in HEAD}
+        return own | self.figures._asdict() | {f"{name}_sd": value for name, value in self.deviation._asdict().items()}
+
+    @classmethod
+    def from_csv(cls, line: dict[str, str]) -> Measured:
+        kinds = {"table": int, "images": int, "networks": int, "draws": int, "low": float, "high": float}
+        own: dict[str, Any] = {name: kinds.get(name, str)(line[name]) for name in HEAD}
+        figures = Statistics(*(float(line[name]) for name in Statistics._fields))
+        deviation = Statistics(*(float(line[f"{name}_sd"]) for name in Statistics._fields))
+        return cls(**own, figures=figures, deviation=deviation)
+
+
+HEAD = ("table", "row", "setting", "method", "images", "networks", "draws", "low", "high", "device", "version")
+COLUMNS_OF_ROWS = (*HEAD, *(f"{name}{end}" for name in Statistics._fields for end in ("", "_sd")))
+ROWS = "rows.csv"
+
+
+def run_rows(
+    rows: Sequence[PaperRow],
+    samples: Sequence[Sample],
+    folder: Path,
+    find: FindMethods,
+    *,
+    matrices: Mapping[str, CameraMatrices] | None = None,
+    report: Callable[[Done], None] = lambda done: None,
+    track: Track = lambda items, _: items,
+    command: str = "",
+    jobs: int = 1,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Measured]:
+    """Measure rows one after another; what was measured before is taken from its folder. Each is kept as it is done.
+
+    `matrices` of cameras are needed for synthetic test cameras.
+    """
+    measured = {(line.table, line.row): line for line in load_rows(folder)}
+    works = dict.fromkeys((row.work for row in rows), None)
+    found = {work: task for work in works if (task := _find_task(work, samples, folder, find, matrices)) is not None}
+
+    def run(task: _Task, only: Sequence[str] = ()) -> Results | None:
+        try:
+            return evaluate(
+                *(task.protocol, task.samples, [task.method], task.folder),
+                report=report,
+                track=track,
+                command=command,
+                only=only,
+                say=say,
+            )
+        except C5Error as error:  # of this row; others may have all that they need
+            say(f"{task.method.name}: {error}")
+            return None
+
+    def run_ahead(task: _Task) -> None:
+        run(task, [fold.name for fold in make_folds(task.protocol, task.samples)])
+
+    if jobs > 1:  # several rows at a time; their folds are kept, and found below
+        for _ in in_parallel(run_ahead, found.values(), jobs):
+            pass
+    done: dict[Work, Results | None] = {}
+    for row in rows:
+        if row.work not in done:
+            done[row.work] = run(found[row.work]) if row.work in found else None
+        results = done[row.work]
+        line = None if results is None else _measure(row, results, found[row.work].method)
+        if line is None:
+            say(f"table {row.table}, {row.name}: left out, its data are not given")
+            continue
+        measured[row.table, row.name] = line
+        save_rows(folder, measured.values())
+        say(f"table {row.table}, {row.name}: {line.figures.mean:.2f} (published: {row.figures['mean']})")
+    return list(measured.values())
+
+
+class _Task(NamedTuple):
+    """What is to be run for one or several rows."""
+
+    protocol: Protocol
+    samples: list[Sample]
+    method: Method
+    folder: Path
+
+
+def _find_task(
+    work: Work,
+    samples: Sequence[Sample],
+    folder: Path,
+    find: FindMethods,
+    matrices: Mapping[str, CameraMatrices] | None,
+) -> _Task | None:
+    """None where the data are not given."""
+    used = _choose(samples, work.setting, matrices)
+    protocol = SETTINGS[work.setting].find({name for sample in used for name in (sample.dataset, sample.camera)})
+    if protocol is None:
+        return None
+    (method,) = find(work.method, Rolls((work.m,), (work.selection,)))
+    place = folder / digest_name(work.setting, sorted(sample.name for sample in used))
+    return _Task(_on(protocol, "NUS") if work.setting == "cross-sensor" else protocol, used, method, place)
+
+
+def _on(protocol: Protocol, dataset: str) -> Protocol:
+    """Of a protocol, the folds that test one dataset."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        return [fold for fold in protocol.folds(samples) if fold.name.split("/")[0] == dataset]
+
+    return protocol._replace(folds=folds)
+
+
+def _choose(samples: Sequence[Sample], setting: str, matrices: Mapping[str, CameraMatrices] | None) -> list[Sample]:
+    """What a setting uses: its own photographs, and made images of nothing else."""
+    own = [s for s in samples if not s.made and {s.dataset, s.camera} & set(SETTINGS[setting].names)]
+    if setting == "synthetic-cameras":
+        return [*own, *_make_synthetic(own, samples, matrices)]
+    known = {sample.name for sample in own}
+    return [*own, *(sample for sample in samples if sample.made and sample.sources <= known)]
+
+
+SYNTHETIC = 150
+"""Images that the paper maps to each synthetic test camera."""
+
+
+def _make_synthetic(
+    own: Sequence[Sample], samples: Sequence[Sample], matrices: Mapping[str, CameraMatrices] | None
+) -> Iterator[Sample]:
+    """Photographs of a camera as others would have taken them; none where nothing is known of the cameras."""
+    for camera in TESTED if matrices and own else ():
+        targets = [sample for sample in samples if sample.camera == camera and not sample.made]
+        if targets:
+            made = augment(
+                own, Augmentation.PAPER, SYNTHETIC, np.random.default_rng(0), targets=targets, matrices=matrices
+            )
+            for number, sample in enumerate(made):
+                name = f"synthetic/{camera}/{number:03d}"
+                yield replace(sample, name=name, dataset="synthetic", sources=frozenset(s.name for s in own))
+
+
+def _same_rolls(found: Row, row: PaperRow) -> bool:
+    if found.m is None:
+        return True
+    return found.m == row.m and (found.m == 1 or found.selection == row.selection.value)
+
+
+def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None:
+    """A row of results as a line; None where they do not test what the row does."""
+    own = [each for each in results.rows if each.method == method.name and _same_rolls(each, row)][-1]
+    group = row.tested_on
+    if row.setting == "synthetic-cameras":
+        group = f"synthetic/{row.tested_on.split('/')[1]}"
+    if group not in own.statistics:
+        return None
+    dataset, _, camera = group.partition("/")
+    part = replace(results, images={group: results.images[group]}) if camera else results
+    errors = image_errors(own, part, dataset)
+    errors = errors[np.isfinite(errors)]
+    low, high = interval(errors) if errors.size >= FEWEST else (np.nan, np.nan)
+    both, made = own.statistics[group], own.made[-1]
+    networks = len(method.settings.get("seeds", [])) if method.learns else 0
+    described = (row.table, row.name, row.setting, row.method, errors.size, networks, own.draws)
+    return Measured(*described, both.mean, both.deviation, low, high, made["device"], made["version"])
+
+
+def load_rows(folder: Path) -> list[Measured]:
+    """What was measured in a folder, in the order of the tables; nothing where nothing was."""
+    path = folder / ROWS
+    if not path.exists():
+        return []
+    try:
+        lines = list(csv.DictReader(io.StringIO(read_text(path))))
+        return [Measured.from_csv(line) for line in lines]
+    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: no rows of the paper's tables ({error}); remove it and run them again") from error
+
+
+def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS_OF_ROWS, lineterminator="\n")
+    writer.writeheader()
+    order = {(row.table, row.name): place for place, row in enumerate(make_rows())}
+    kept = sorted(lines, key=lambda line: order.get((line.table, line.row), len(order)))
+    writer.writerows(line.to_csv() for line in kept)
+    return write_file(folder / ROWS, buffer.getvalue().encode())
+
+
+def gather_rows(folders: Sequence[Path], out: Path) -> Path:
+    """Add the rows of some folders to those of another; of the same row the last one stays."""
+    for folder in folders:
+        if not (folder / ROWS).exists():
+            raise DataError(f"{folder / ROWS}: no such file; give folders in which rows of the paper were run")
+    lines = [line for folder in (out, *folders) for line in load_rows(folder)]
+    return save_rows(out, {(line.table, line.row): line for line in lines}.values())
+
+
+def make_checklist(folder: Path) -> str:
+    """The page on the paper: the words in a folder, with its tables in the place of `<!-- tables -->`."""
+    words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
+    if "<!-- tables -->" not in words:
+        raise DataError(
+            f"{folder}: its words have no place for the tables; write <!-- tables --> in one of its .md files"
+        )
+    return words.replace("<!-- tables -->", "\n\n".join(_format_tables(load_rows(folder)))) + "\n"
+
+
+def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
+    lines = {(line.setting, line.method, line.row): line for line in measured}  # a row may stand in several tables
+    for table, title in TABLES.items():
+        rows = [row for row in make_rows() if row.table == table]
+        found = [lines.get((row.setting, row.method, row.name)) for row in rows]
+        done = sum(line is not None for line in found)
+        total = count_published()[table]
+        count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run."
+        body = [_format_row(row, line) for row, line in zip(rows, found, strict=True)]
+        yield f"### Table {table}: {title}\n\n{count}\n\n" + "\n".join([*PAGE_HEAD, *body])
+
+
+HEADINGS = (
+    "tested on: row",
+    "published",
+    "ours",
+    "difference",
+    "95 % over images",
+    "median: published, ours",
+    "method",
+)
+PAGE_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
+
+
+def _format_row(row: PaperRow, line: Measured | None) -> str:
+    one = row.figures
+    ours, apart, over, median = "-", "-", "-", "-"
+    if line is not None:
+        sd = f"±{line.deviation.mean:.2f}" if line.deviation.mean >= 0.005 else ""
+        ours, over = f"{line.figures.mean:.2f}{sd}", f"{line.low:.2f} to {line.high:.2f}"
+        apart, median = f"{line.figures.mean - float(one['mean']):+.2f}", f"{line.figures.median:.2f}"
+    cells = (row.name, one["mean"], ours, apart, over, f"{one['median']}, {median}", f"`{row.method}`")
+    return f"| {' | '.join(cells)} |"

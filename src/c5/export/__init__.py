@@ -1,0 +1,1 @@
+"""Models for other places than Python: C code, ONNX graphs, tuning files."""

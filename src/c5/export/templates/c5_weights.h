@@ -1,0 +1,20 @@
+/* The layers of the network: their shapes, and where their weights are. */
+#ifndef C5_WEIGHTS_H
+#define C5_WEIGHTS_H
+
+#include <stdint.h>
+
+typedef $weight_type c5_weight;
+
+typedef struct {
+    int n;           /* the output is n x n */
+    int side;        /* of the window: 3 or 1 */
+    int outputs;     /* channels */
+    int tensors;     /* inputs, */
+    int channels[$tensors]; /* and the channels of each */
+    float slope;     /* of the rectifier: what is below zero is multiplied by it */
+    const c5_weight *weights; /* [outputs / 4][inputs][columns][rows][4], the last outputs filled up with zeros */
+$fields} c5_layer;
+
+$declarations
+#endif

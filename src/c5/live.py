@@ -1,0 +1,263 @@
+"""Following the light of a video: gains for every frame, from its pixels or from the zones of a statistics block.
+
+The model, in log-chroma: the light walks slowly, and each estimate shows it with an error as large as its own
+uncertainty says. A Kalman filter puts them together. Two things are seen at once, without waiting for estimates to
+agree: where all zones change their color alike, a lamp was switched; where they change in all directions, there was
+a cut. Then the filter forgets what it knew.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from c5.color import Bools, Float64s, angular_error, gains, rgb_to_uv, uv_to_rgb
+from c5.errors import ImageError, check_range
+from c5.histograms import Histograms, histogram
+from c5.image import LinearImage, check_pixels, shrink
+from c5.model import Model, Profile
+from c5.zones import average_zones, zone_image
+
+FRAME_ZONES = 64, 64
+"""Frames are averaged to so many rows and columns of zones."""
+COMPARED_ZONES = 16, 16
+"""A frame is compared with the one before it in zones of this grid, whatever the grids of both."""
+
+SWITCH_DEG = 2.0
+"""All zones that move the light by more than this, alike, are a lamp that was switched."""
+ALIKE = 0.5
+"""The share of a common change by which half of the zones may differ from it."""
+CUT_NATS = 0.3
+"""Half of the zones that change their color by more than this, each in its own way, are a cut."""
+SAME_SCENE = 0.4
+"""Frames of one scene are more alike than this: the correlation of their zones' brightness. Another light, and other
+shadows, leave it above."""
+FEWEST_ZONES = 0.2
+"""Frames are compared if this share of their zones counts in both."""
+
+WALK_NATS = 0.03
+"""The standard deviation of the light's walk in a second."""
+CORRELATION = 10.0
+"""Estimates of neighbouring frames err alike: so many say as much as one."""
+UNKNOWN = 1.0
+"""The variance of a light that nothing is known of, in nats squared."""
+LEAST_DEG = 0.1
+"""No estimate is more certain."""
+
+ROLL = 24
+"""The profile is learnt from so many frames at most,"""
+FEWEST = 4
+"""used from so many on,"""
+LIKENESS = 0.85
+"""and no two of them are more alike: the sum of the roots of products of the shares of two histograms."""
+
+
+class State(Enum):
+    """What a tracker is doing."""
+
+    WAITING = "waiting"
+    """No frame has told anything yet: the gains are 1."""
+    STEADY = "steady"
+    FOLLOWING = "following"
+    """The light has changed and is on its way to the new one."""
+    HELD = "held"
+    """This frame tells nothing: it is black, saturated, or holds NaN. The light stays where it was."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How quick and how calm a tracker is."""
+
+    fps: float = 30.0
+    converge: float = 0.3
+    """Seconds in which the light goes 95 % of the way after a lamp was switched. After a cut it goes at once."""
+    stability: float = 0.2
+    """Degrees: the light never moves by more from frame to frame, but after a switched lamp or a cut."""
+    every: int = 4
+    """While nothing changes, every so many frames are estimated: the others only look for changes."""
+    learn: bool = True
+    """Learn the profile of the camera from frames that differ."""
+
+    def __post_init__(self) -> None:
+        check_range("fps", self.fps, 1, 1000)
+        check_range("converge", self.converge, 0, 60)
+        check_range("stability", self.stability, 0.001, 10)
+        check_range("every", self.every, 1, 1000)
+
+
+@dataclass(frozen=True, eq=False)
+class Light:
+    """The light of a frame, as a tracker gives it."""
+
+    illuminant: Float64s
+    """(3,) unit RGB."""
+    uncertainty: float
+    """Degrees, of what the filter knows; infinite while it waits."""
+    state: State
+    reason: str = ""
+    """Why a frame was held."""
+
+    @property
+    def gains(self) -> Float64s:
+        """(3,) white-balance multipliers, green = 1."""
+        return gains(self.illuminant)
+
+
+@dataclass(eq=False)
+class Tracker:
+    """Gains for each frame of a video. Frames may change their size, and frames and zones may alternate."""
+
+    model: Model
+    profile: Profile | None = None
+    """Of the camera, if it is known; what is learnt comes on top."""
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        if self.profile is not None:
+            self.model.check_profile(self.profile)
+        self._roll: list[Histograms] = []
+        self._learnt = self.profile
+        self._uv = np.zeros(2)  # what the filter knows of the light,
+        self._variance = math.inf
+        self._shown = np.zeros(2)  # and where the gains are on their way there
+        self._before: LinearImage | None = None  # the last frame, in a few zones
+        self._moving = 0  # frames for which the light may still go as far as it wants
+        self._until_next = 0  # frames until the next estimate
+
+    def update(self, frame: LinearImage | ArrayLike) -> Light:
+        """The light of the next frame: linear camera RGB (height, width, 3), as `c5.Model.estimate` takes it."""
+        try:
+            image = shrink(frame if isinstance(frame, LinearImage) else check_pixels(frame))
+        except ImageError as error:
+            return self._hold(error)
+        return self._follow(average_zones(image, *FRAME_ZONES) if image.rgb.size > 3 * 64 * 64 else image)
+
+    def update_zones(
+        self, means: ArrayLike, counts: ArrayLike | None = None, saturated: ArrayLike | None = None
+    ) -> Light:
+        """The same from the zones of the next frame, as `c5.Model.estimate_zones` takes them."""
+        try:
+            image = zone_image(means, counts, saturated)
+        except ImageError as error:
+            return self._hold(error)
+        return self._follow(image)
+
+    def _hold(self, error: ImageError) -> Light:
+        waiting = math.isinf(self._variance)
+        return Light(uv_to_rgb(self._shown), self._uncertainty, State.WAITING if waiting else State.HELD, str(error))
+
+    def _follow(self, image: LinearImage) -> Light:
+        if not image.counts.any():
+            return self._hold(ImageError("nothing in the frame counts: all of it is black, saturated or masked"))
+        self._look_for_changes(image)
+        self._variance += WALK_NATS**2 / self.settings.fps
+        if self._until_next <= 0 or self._moving:
+            try:
+                self._estimate(image)
+            except ImageError as error:
+                return self._hold(error)
+        self._until_next -= 1
+        self._move()
+        return Light(uv_to_rgb(self._shown), self._uncertainty, State.FOLLOWING if self._moving else State.STEADY)
+
+    def _look_for_changes(self, image: LinearImage) -> None:
+        """Forget the light where a lamp was switched or the scene was cut."""
+        small = average_zones(image, *COMPARED_ZONES)
+        before, self._before = self._before, small
+        if before is None or math.isinf(self._variance):
+            return
+        both = before.counts & small.counts
+        if both.mean() < FEWEST_ZONES:
+            return
+        now, then = _colors(small, both), _colors(before, both)  # u, v and brightness, in nats
+        change = (now - then)[:, :2]
+        common = np.median(change, axis=0)
+        apart = float(np.median(np.abs(change - common).max(axis=1)))
+        turned = float(angular_error(uv_to_rgb(self._uv + common), uv_to_rgb(self._uv)))
+        same_scene = _likeness(now[:, 2], then[:, 2]) > SAME_SCENE
+        if same_scene and turned > SWITCH_DEG and apart < ALIKE * float(np.hypot(*common)):
+            self._forget(frames=math.ceil(2 * self.settings.converge * self.settings.fps))
+            self._uv += common  # where it must be, until an estimate says better
+        elif not same_scene or apart > CUT_NATS:
+            self._forget(frames=0)
+            self._shown = np.full(2, np.nan)  # nothing to go on from
+
+    def _forget(self, frames: int) -> None:
+        self._variance = UNKNOWN
+        self._moving = frames
+        self._until_next = 0
+
+    def _estimate(self, image: LinearImage) -> None:
+        histograms = histogram(image, self.model.grid)
+        self._learn(histograms)
+        found = self.model.estimate_histogram(histograms, self._learnt)
+        first = math.isinf(self._variance)
+        degrees = max(found.uncertainty or 0, LEAST_DEG)
+        turn = found.illuminant * np.sqrt(1 - found.illuminant**2)  # du turns the light by r sqrt(1 - r^2) du
+        error = (math.radians(degrees) / float(turn[[0, 2]].mean())) ** 2
+        off = found.uv - self._uv
+        between = 1 if self._moving else self.settings.every
+        noise = error * max(1.0, CORRELATION / between)
+        gain = 1.0 if first else self._variance / (self._variance + noise)
+        self._uv = self._uv + gain * off
+        self._variance = error if first else (1 - gain) * self._variance
+        if first:
+            self._shown = self._uv.copy()
+        self._until_next = self.settings.every
+
+    def _learn(self, histograms: Histograms) -> None:
+        """Take a frame into the roll if it is unlike those that are there."""
+        if not self.settings.learn or len(self._roll) >= self.model.takes(ROLL):
+            return
+        seen = histograms.by_brightness
+        if any(float(np.vdot(other.by_brightness, seen)) > LIKENESS for other in self._roll):
+            return
+        self._roll.append(histograms)
+        if len(self._roll) >= FEWEST:
+            learnt = self.model.calibrate_histograms(self._roll)
+            known = [self.profile] if self.profile is not None else []
+            self._learnt = self.model.pool([*known, learnt])
+
+    def _move(self) -> None:
+        """Go on with the gains: to the light at once after a cut, quickly after a switch, and calmly otherwise."""
+        if not np.isfinite(self._shown).all():
+            self._shown = self._uv.copy()
+            return
+        pace = 1 - math.exp(-3 / max(self.settings.converge * self.settings.fps, 1))
+        step = pace * (self._uv - self._shown)
+        if self._moving:
+            self._moving -= 1
+        else:
+            here = uv_to_rgb(self._shown)
+            turn = float(angular_error(uv_to_rgb(self._shown + step), here))
+            step *= min(1.0, self.settings.stability / max(turn, 1e-9))
+        self._shown = self._shown + step
+
+    @property
+    def _uncertainty(self) -> float:
+        """Degrees, of the filter's light."""
+        illuminant = uv_to_rgb(self._uv)
+        turn = illuminant * np.sqrt(1 - illuminant**2)
+        return math.degrees(math.sqrt(self._variance) * float(turn[[0, 2]].mean()))
+
+    @property
+    def learnt(self) -> Profile | None:
+        """The profile as far as it is learnt, to be saved and given to the next tracker."""
+        return self._learnt
+
+
+def _likeness(one: Float64s, other: Float64s) -> float:
+    """The correlation of two patterns; 1 where one of them has none."""
+    if min(float(one.std()), float(other.std())) < 0.1:
+        return 1.0
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _colors(image: LinearImage, where: Bools) -> Float64s:
+    """(zones, 3) u, v and the logarithm of green."""
+    rgb = np.maximum(image.rgb[where].astype(np.float64), 1e-6)
+    return np.concatenate([rgb_to_uv(rgb), np.log(rgb[:, 1:2])], axis=1)

@@ -1,0 +1,247 @@
+"""The page's server: HTTP in, `Session` asked, JSON and pictures out. It listens on the loopback address alone.
+
+Every address begins with a token that is new each time the program starts, so that no other page, program or user of
+the machine can ask for anything; there is no cookie that a browser could send by itself. Host and Origin must be the
+server's own, so that neither a foreign name for this address nor a foreign page gets through. Photographs are named by
+ids and never by paths.
+
+| address below the token | answer |
+|---|---|
+| GET / and static/NAME | the page |
+| GET shoot?since=NUMBER | what is newer than a number: `Session.tell` |
+| GET thumbnail/ID?before=1 | a JPEG; 404 while there is none |
+| GET pixels/ID, develop/ID, plane/ID | linear pixels, lights and matrices, the camera's table |
+| GET why/ID | what the estimate rests on, a PNG |
+| POST act | a decision: an event of `c5.studio.decisions`, and the number that was seen |
+| POST measure | the light of a gray patch |
+| POST plan, write | what would be written; write that |
+| POST again | look at the folder again |
+
+An error is a JSON object with one line, `error`: 400 for what cannot be done, 404, 409 where another tab was faster.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from c5.color import as_illuminant
+from c5.errors import C5Error, ParameterError
+from c5.io.files import printable
+from c5.studio.session import ConflictError, GoneError, Session
+
+HOST = "127.0.0.1"
+MOST_BYTES = 1 << 20
+"""Of a request: the ids of 50,000 photographs."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+ALWAYS, NEVER = {"Cache-Control": "private, max-age=604800, immutable"}, {"Cache-Control": "no-store"}
+
+
+class RefusedError(Exception):
+    """A request that is not served."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Guard:
+    """Lets through what comes from the page itself, and sees that nobody keeps or frames what goes out."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *ours]
+            await send(message)
+
+        try:
+            self._check(Request(scope))
+        except RefusedError as refusal:
+            answer = JSONResponse({"error": str(refusal)}, refusal.status, headers=NEVER)
+            await answer(scope, receive, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+    def _check(self, request: Request) -> None:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        server = request.scope.get("server") or (HOST, 0)
+        if host not in {f"{name}:{server[1]}" for name in (HOST, "localhost")}:
+            raise RefusedError(403, "this address is not the studio's; use the one that c5 studio printed")
+        if (origin is None and request.method == "POST") or origin not in (None, f"http://{host}"):
+            raise RefusedError(403, "another page asks; the studio answers only its own")
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise RefusedError(403, "another page asks; the studio answers only its own")
+        if not secrets.compare_digest(request.url.path.split("/")[1].encode(), self._token.encode()):
+            raise RefusedError(403, "the address has no valid token; use the one that c5 studio printed")
+        if request.method == "POST":
+            if request.headers.get("content-type") != "application/json":
+                raise RefusedError(415, "decisions are JSON")
+            length = request.headers.get("content-length", "")
+            if not length.isdecimal():
+                raise RefusedError(411, "a request tells its length")
+            if int(length) > MOST_BYTES:
+                raise RefusedError(413, "the request is too large")
+
+
+def make_app(session: Session, token: str) -> ASGIApp:
+    """The application that serves one shoot."""
+
+    async def shoot(request: Request) -> Response:
+        since = _integer(request.query_params.get("since", "0"))
+        return JSONResponse(await run_in_threadpool(session.tell, since), headers=NEVER)
+
+    async def thumbnail(request: Request) -> Response:
+        before = "before" in request.query_params
+        data = await run_in_threadpool(session.thumbnail, request.path_params["id"], before=before)
+        if data is None:
+            return JSONResponse({"error": "there is no thumbnail yet"}, 404, headers=NEVER)
+        return Response(data, media_type="image/jpeg", headers=ALWAYS if "v" in request.query_params else NEVER)
+
+    def serve(find: Callable[[str], bytes], kind: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return Response(await run_in_threadpool(find, request.path_params["id"]), media_type=kind, headers=NEVER)
+
+        return answer
+
+    async def develop(request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(session.develop, request.path_params["id"]), headers=NEVER)
+
+    def decide(do: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            wish = await _read_json(request)
+            told = await run_in_threadpool(do, wish)
+            if told is None:
+                told = await run_in_threadpool(session.tell, _integer(wish.get("seen", 0)))
+            return JSONResponse(told, headers=NEVER)
+
+        return answer
+
+    def act(wish: dict[str, Any]) -> None:
+        session.act(_dictionary(wish.get("event")), _integer(wish.get("seen", 0)))
+
+    def measure(wish: dict[str, Any]) -> dict[str, Any]:
+        return {"light": as_illuminant(session.measure(str(wish.get("id")), _box(wish.get("box")))).tolist()}
+
+    def plan(wish: dict[str, Any]) -> None:
+        names, which = wish.get("outputs", []), str(wish.get("which", "all"))
+        session.plan([str(name) for name in names], which, replace_custom=wish.get("replace") is True)
+
+    def write(wish: dict[str, Any]) -> None:
+        session.write(str(wish.get("plan")))
+
+    def again(wish: dict[str, Any]) -> None:
+        session.look_again()
+
+    names = [each.name for each in resources.files("c5.studio").joinpath("static").iterdir()]
+    pages = {name: resources.files("c5.studio").joinpath("static", name).read_bytes() for name in names}
+
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in pages:
+            return JSONResponse({"error": "there is no such page"}, 404)
+        return Response(pages[name], media_type=KINDS[name[name.rindex(".") :]], headers=NEVER)
+
+    decisions = {"act": act, "measure": measure, "plan": plan, "write": write, "again": again}
+    routes = [
+        Route("/", page),
+        Route("/static/{name}", page),
+        Route("/shoot", shoot),
+        Route("/thumbnail/{id}", thumbnail),
+        Route("/pixels/{id}", serve(session.preview, "application/octet-stream")),
+        Route("/plane/{id}", serve(session.plane, "application/octet-stream")),
+        Route("/why/{id}", serve(session.explain, "image/png")),
+        Route("/develop/{id}", develop),
+        *(Route(f"/{name}", decide(do), methods=["POST"]) for name, do in decisions.items()),
+    ]
+    app = Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={C5Error: _explain})
+    return Guard(app, token)
+
+
+async def _explain(request: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, GoneError) else 409 if isinstance(error, ConflictError) else 400
+    return JSONResponse({"error": printable(error)}, status, headers=NEVER)
+
+
+async def _read_json(request: Request) -> dict[str, Any]:
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > MOST_BYTES:  # whatever it told of its length
+            raise ParameterError("the request is too large")
+    try:
+        return _dictionary(json.loads(data))
+    except (ValueError, RecursionError):
+        raise ParameterError("the request is no JSON") from None
+
+
+def _dictionary(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ParameterError("the request is no decision")
+    return value
+
+
+def _integer(value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise ParameterError("a number is needed") from None
+
+
+def _box(value: object) -> list[int]:
+    if not isinstance(value, list) or len(value) != 4:
+        raise ParameterError("a rectangle has four numbers")
+    return [_integer(number) for number in value]
+
+
+def listen(port: int = 0) -> socket.socket:
+    """A socket on the loopback address, at a port that is free if none is named."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if hasattr(socket, "SO_REUSEADDR"):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(128)  # who comes before the server is ready waits
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ParameterError(f"port {port}: {getattr(error, 'strerror', None) or error}; choose another") from None
+    return listener
+
+
+def serve(session: Session, listener: socket.socket, token: str) -> None:
+    """Serve a shoot until the program is interrupted."""
+    import uvicorn
+
+    config = uvicorn.Config(make_app(session, token), log_level="error", access_log=False, server_header=False)
+    uvicorn.Server(config).run(sockets=[listener])

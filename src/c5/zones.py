@@ -1,0 +1,91 @@
+"""Zones: what the statistics block of an image signal processor has of a frame, instead of its pixels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from c5.color import Bools, Float32s, to_float32
+from c5.errors import ImageError, ParameterError
+from c5.image import LinearImage, check_pixels, resize
+
+FEWEST, MOST = 8, 128
+"""Rows and columns of zones."""
+
+
+def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: ArrayLike | None = None) -> LinearImage:
+    """Zones as the small image that they are: a zone counts where at least half of its pixels did.
+
+    `means` (rows, columns, 3) are linear camera RGB, black level removed: uint8, uint16, or float in [0, 1]. `counts`
+    (rows, columns) tells of how many pixels each is the mean, those that were neither saturated nor dead; a zone of
+    less than half as many as the fullest does not count. `saturated` (rows, columns) flags zones that do not count
+    either. The means of zones that do not count may be anything, NaN too.
+    """
+    rgb = check_pixels(means)
+    check_zones(rgb.shape[:2])
+    usable = np.ones(rgb.shape[:2], np.bool_)
+    if counts is not None:
+        numbers = _per_zone(counts, rgb.shape[:2], "counts")
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+            raise ImageError("counts of zones must be numbers of pixels, zero or more")
+        usable &= (numbers > 0) & (2 * numbers >= numbers.max())
+    clipped = np.zeros(rgb.shape[:2], np.bool_)
+    if saturated is not None:
+        flags = _per_zone(saturated, rgb.shape[:2], "saturated")
+        clipped = flags.astype(np.bool_)
+    values = to_float32(rgb)
+    clipped |= np.any(values == 1, axis=2)
+    return LinearImage(np.where((usable & ~clipped)[..., None], values, 0), usable, clipped, source="zones")
+
+
+def check_zones(shape: tuple[int, ...]) -> None:
+    """Raise an error if no statistics block has so many zones."""
+    if len(shape) != 2 or not all(FEWEST <= side <= MOST for side in shape):
+        raise ParameterError(f"zones must be {FEWEST} to {MOST} rows and columns, not {'x'.join(map(str, shape))}")
+
+
+def parse_zones(text: str) -> tuple[int, int]:
+    """Rows and columns as they are written: 24x32."""
+    found = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    if found is None:
+        raise ParameterError(f"zones are written as ROWSxCOLUMNS, such as 24x32, not {text[:40]!r}")
+    zones = int(found[1]), int(found[2])
+    check_zones(zones)
+    return zones
+
+
+def average_zones(image: LinearImage, rows: int, columns: int) -> LinearImage:
+    """The zones of an image, as a processor would average them: over the pixels that are neither masked nor clipped."""
+    check_zones((rows, columns))
+    height, width = image.rgb.shape[:2]
+    if (height, width) == (rows, columns):
+        return image
+    share = (image.mask & ~image.clipped).astype(np.float32)
+    planes = np.concatenate([image.rgb * share[..., None], share[..., None], image.mask[..., None]], axis=2)
+    small = _average(planes.astype(np.float32, copy=False), rows, columns)
+    usable, unmasked = small[..., 3], small[..., 4] >= 0.5
+    rgb = np.clip(small[..., :3] / np.maximum(usable, 1e-6)[..., None], 0, 1)
+    enough: Bools = usable >= 0.5
+    return LinearImage(rgb, unmasked, unmasked & ~enough, image.camera, image.source)
+
+
+def _average(planes: Float32s, rows: int, columns: int) -> Float32s:
+    """(height, width, k) to (rows, columns, k)."""
+    height, width, channels = planes.shape
+    if height % rows == 0 and width % columns == 0:  # whole pixels
+        tall = planes.reshape(rows, height // rows, -1).sum(axis=1).reshape(rows, columns, -1, channels)
+        return np.asarray(tall.sum(axis=2) / (height // rows * (width // columns)))
+    # A side that has fewer pixels than zones is stretched first; each pixel then lies in several zones.
+    tall = np.repeat(np.repeat(planes, -(-rows // height), axis=0), -(-columns // width), axis=1)
+    cells = np.ascontiguousarray(tall.transpose(0, 2, 1))
+    return np.ascontiguousarray(resize(cells, (rows, columns)).transpose(0, 2, 1))
+
+
+def _per_zone(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != shape or array.dtype.kind not in "biuf":
+        raise ImageError(f"{name} must be one number for each of the {shape[0]}x{shape[1]} zones, not {array.shape}")
+    return array

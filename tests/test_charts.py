@@ -1,0 +1,257 @@
+"""Color charts: what is labelled is right, and what is none is not labelled."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from charts import label_case
+from typer.testing import CliRunner
+
+from c5.charts.chart import Measured, Reading, Refusal, read_chart
+from c5.charts.finding import Chart, agree, find_charts, read_corners
+from c5.charts.labels import CORRECTIONS, MANIFEST, Label, label_folder, read_card, read_corrections, write_manifest
+from c5.charts.page import write_labels
+from c5.cli.app import app
+from c5.color import Float64s, angular_error
+from c5.datasets import read_samples
+from c5.demo import LIGHTS, VirtualCamera
+from c5.demo.charts import CASES, Shot, chart_surfaces, render_shot
+from c5.demo.dng import Layout, write_dng
+from c5.errors import DataError, WriteError
+from c5.image import LinearImage
+from c5.photos import photo
+
+pytest.importorskip("cv2")
+
+LEVELS = photo.Reading()
+
+
+def image_of(shot: Shot) -> LinearImage:
+    return LinearImage(shot.photo.image.rgb, clipped=shot.photo.image.clipped)
+
+
+def shoot(case: str, seed: int, scene: str = "still life", light: str = "window") -> Shot:
+    rng = np.random.default_rng(seed)
+    return render_shot(VirtualCamera.random(rng), scene, LIGHTS[light](rng), case, rng, (320, 480))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Shot:
+    return shoot("plain", 4)
+
+
+@pytest.fixture
+def folder(plain: Shot, tmp_path: Path) -> Path:
+    """A chart, the same turned by a quarter, and a photograph without one."""
+    camera = VirtualCamera.random(np.random.default_rng(4))
+    write_dng(tmp_path / "a.dng", plain.photo, camera)
+    write_dng(tmp_path / "turned.dng", plain.photo, camera, Layout(orientation=6))
+    write_dng(tmp_path / "none.dng", shoot("none", 4).photo, camera)
+    return tmp_path
+
+
+def measure(seed: int = 0, surfaces: Float64s | None = None) -> tuple[Measured, Float64s]:
+    """The patches of a chart as a random camera sees them in a random light, and that light."""
+    rng = np.random.default_rng([seed, 7])
+    camera, light = VirtualCamera.random(rng), LIGHTS[list(LIGHTS)[seed % len(LIGHTS)]](rng)
+    rgb = camera.respond((chart_surfaces() if surfaces is None else surfaces) * light.spectrum)
+    return Measured(rgb, 0.002 * rgb, np.ones(24, np.bool_)), camera.illuminant(light.spectrum)
+
+
+def test_the_law_holds_on_rendered_photographs_of_every_case() -> None:
+    outcomes = [label_case(index, seed=2) for index in range(2 * len(CASES))]
+    assert not [outcome for outcome in outcomes if outcome.wrong]
+    sure = [outcome for outcome in outcomes if outcome.case in ("plain", "tilted")]
+    assert sum(outcome.error is not None for outcome in sure) >= len(sure) - 1
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_any_sensor_in_any_light_gives_the_light(seed: int) -> None:
+    measured, light = measure(seed=seed)
+    found = read_chart(measured)
+    assert isinstance(found, Reading)
+    assert angular_error(found.illuminant, light) < 0.5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_patches_in_another_order_are_no_chart(seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(18)
+    for surfaces in (
+        chart_surfaces()[np.append(order, np.arange(18, 24))],
+        chart_surfaces().reshape(4, 6, -1)[:, ::-1].reshape(24, -1),
+    ):
+        assert isinstance(read_chart(measure(seed=seed, surfaces=surfaces)[0]), Refusal)
+
+
+def test_a_tone_curve_makes_a_chart_a_print() -> None:
+    measured, _ = measure()
+    curved = (measured.rgb / measured.rgb.max()) ** 1.2
+    found = read_chart(Measured(curved, measured.error, measured.good))
+    assert isinstance(found, Refusal)
+
+
+def test_glare_and_a_shadow_of_one_color_are_no_reason_to_refuse() -> None:
+    measured, light = measure(seed=2)
+    shaded = measured.rgb.copy()
+    shaded[[index for index in range(24) if index % 6 < 3]] *= 0.4
+    glare = measured.rgb + 0.01 * measured.rgb[18]
+    for rgb in (shaded, glare):
+        found = read_chart(Measured(rgb, measured.error, measured.good))
+        assert isinstance(found, Reading), found
+        assert angular_error(found.illuminant, light) < 0.5
+
+
+def test_two_lights_on_a_chart_are_refused() -> None:
+    measured, _ = measure()
+    rgb = measured.rgb.copy()
+    rgb[[index for index in range(24) if index % 6 < 3]] *= [1.0, 0.95, 0.85]
+    found = read_chart(Measured(rgb, measured.error, measured.good))
+    assert isinstance(found, Refusal)
+    assert "two lights" in found.reason
+
+
+def test_clipped_patches_are_left_out() -> None:
+    measured, light = measure(seed=3)
+    rgb, good = np.minimum(measured.rgb, 0.5 * measured.rgb.max()), measured.rgb.max(axis=1) < 0.5 * measured.rgb.max()
+    found = read_chart(Measured(rgb, measured.error, good))
+    assert isinstance(found, Reading)
+    assert found.grays < 5
+    assert angular_error(found.illuminant, light) < 0.5
+    assert isinstance(read_chart(Measured(rgb, measured.error, np.zeros(24, np.bool_))), Refusal)
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_a_chart_in_any_quarter_gives_the_same_light(plain: Shot, turn: int) -> None:
+    image = image_of(plain)
+    found = find_charts(LinearImage(np.rot90(image.rgb, turn).copy(), clipped=np.rot90(image.clipped, turn).copy()))
+    result = agree(found)
+    assert isinstance(result, Reading)
+    assert angular_error(result.illuminant, plain.lights[0]) < 0.5
+
+
+def test_a_mirrored_chart_is_none(plain: Shot) -> None:
+    found = find_charts(LinearImage(image_of(plain).rgb[:, ::-1].copy()))
+    assert not any(isinstance(chart.result, Reading) for chart in found)
+
+
+def test_charts_must_agree(plain: Shot) -> None:
+    chart = next(chart for chart in find_charts(image_of(plain)) if isinstance(chart.result, Reading))
+    assert isinstance(chart.result, Reading)
+    other = Reading(np.array([0.5, 0.7, 0.51]), 1, 1, 0, 0.1, 5)
+    assert isinstance(agree([chart, chart]), Reading)
+    refused = agree([chart, Chart(chart.corners, other)])
+    assert isinstance(refused, Refusal)
+    assert "2 charts" in refused.reason
+
+
+def test_corners_may_be_given_from_any_corner(plain: Shot) -> None:
+    image = image_of(plain)
+    chart = next(chart for chart in find_charts(image) if isinstance(chart.result, Reading))
+    for corners in (np.roll(chart.corners, 1, axis=0), chart.corners[::-1]):
+        again = read_corners(image, corners)
+        assert isinstance(again.result, Reading)
+        np.testing.assert_allclose(again.corners, chart.corners)
+
+
+def test_a_card_is_measured_where_it_is_pointed_out() -> None:
+    rgb = np.full((60, 90, 3), 0.05, np.float32)
+    rgb[10:40, 20:60] = [0.2, 0.5, 0.3]
+    corners = np.array([[20, 10], [60, 10], [60, 40], [20, 40]], dtype=np.float64)
+    found = read_card(LinearImage(rgb), corners)
+    assert isinstance(found, Reading)
+    assert angular_error(found.illuminant, [0.2, 0.5, 0.3]) < 1e-4
+    half = rgb.copy()
+    half[10:40, 20:40] = [0.3, 0.5, 0.2]
+    clipped = np.ones_like(rgb)
+    for image, reason in ((half, "one color"), (clipped, "clipped")):
+        refused = read_card(LinearImage(image), corners)
+        assert isinstance(refused, Refusal)
+        assert reason in refused.reason
+    assert isinstance(read_card(LinearImage(rgb), corners + 500), Refusal)
+
+
+# Folders
+
+
+def by_name(labels: list[Label]) -> dict[str, Label]:
+    return {label.path.name: label for label in labels}
+
+
+def test_a_folder_becomes_a_dataset_with_the_chart_masked(folder: Path, plain: Shot) -> None:
+    labels = label_folder(folder, LEVELS)
+    write_manifest(folder, labels, LEVELS)
+    samples = {sample.path.name: sample for sample in read_samples(folder)}
+    assert sorted(samples) == ["a.dng", "turned.dng"]
+    for sample in samples.values():
+        assert angular_error(sample.illuminant, plain.lights[0]) < 0.5
+        masked = ~sample.read().mask
+        assert plain.photo.chart is not None
+        assert masked[plain.photo.chart[::2, ::2]].mean() > 0.98
+        assert masked.sum() < 1.4 * plain.photo.chart[::2, ::2].sum()
+
+
+def test_corrections_are_obeyed(folder: Path) -> None:
+    found = by_name(label_folder(folder, LEVELS))["a.dng"]
+    height, width = found.size
+    left, right, top, bottom = 0.02 * width, 0.1 * width, 0.02 * height, 0.1 * height
+    wall = f"{left} {top} {right} {top} {right} {bottom} {left} {bottom}"
+    (folder / CORRECTIONS).write_text(f"path,kind,corners\n*.dng,none,\nturned.dng,card,{wall}\n")
+    labels = by_name(label_folder(folder, LEVELS))
+    assert labels["a.dng"].illuminant is None
+    assert labels["turned.dng"].kind == "card"
+    assert labels["turned.dng"].corrected
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a.dng,chart,1 2 3", "four points"),
+        ("a.dng,chart,0 0 9 9 9 0 0 9", "four points"),
+        ("a.dng,wall,0 0 9 0 9 9 0 9", "chart or card or none"),
+        ("b.dng,none,", "no photograph is called b.dng"),
+        ("a.dng,chart,nan nan 9 0 9 9 0 9", "four points"),
+    ],
+)
+def test_a_wrong_correction_is_named_before_any_work(folder: Path, text: str, says: str) -> None:
+    (folder / CORRECTIONS).write_text(f"path,kind,corners\n{text}\n")
+    with pytest.raises(DataError, match=re.escape(says)):
+        label_folder(folder, LEVELS)
+
+
+def test_an_unreadable_file_costs_its_own_label(folder: Path) -> None:
+    (folder / "bad.dng").write_bytes(b"II*\0" + b"\0" * 100)
+    labels = by_name(label_folder(folder, LEVELS))
+    assert labels["a.dng"].illuminant is not None
+    assert labels["bad.dng"].illuminant is None
+    page = write_labels(folder, list(labels.values())).read_text()
+    assert page.count("<article") == 4
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+
+
+def test_the_command_writes_labels_and_a_page(folder: Path) -> None:
+    assert CliRunner().invoke(app, ["data", "label", str(folder)]).exit_code == 0
+    with (folder / MANIFEST).open() as file:
+        assert [row["path"] for row in csv.DictReader(file)] == ["a.dng", "turned.dng"]
+    assert (folder / "labels.html").is_file()
+    assert not read_corrections(folder)
+
+
+def test_what_somebody_has_changed_is_kept(folder: Path) -> None:
+    assert CliRunner().invoke(app, ["data", "label", str(folder)]).exit_code == 0
+    manifest, page = folder / MANIFEST, folder / "labels.html"
+    page.write_text(page.read_text().replace("a.dng", "b.dng"))
+    before = manifest.read_bytes()
+    done = CliRunner().invoke(app, ["data", "label", str(folder), "--overwrite"])
+    assert isinstance(done.exception, WriteError)
+    assert manifest.read_bytes() == before
+
+
+@pytest.mark.parametrize("polygon", ["1 2 3 4", "1 2 3 4 5", "a b c d e f", "nan 1 2 3 4 5"])
+def test_a_polygon_that_is_none_is_named(folder: Path, polygon: str) -> None:
+    (folder / MANIFEST).write_text(f"path,camera,r,g,b,masked\na.dng,Prototype,1,1,1,{polygon}\n")
+    with pytest.raises(DataError, match=r"masked of .*a\.dng is not x and y"):
+        read_samples(folder)

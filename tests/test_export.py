@@ -1,0 +1,303 @@
+"""Models off Python: C code that compilers and sanitizers accept, ONNX graphs and tuning files, all of one mind."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from c5 import Grid, LinearImage, Model, ParameterError, Profile, angular_error, load_model
+from c5.cli.app import app
+from c5.colorimetry.matrices import CameraMatrices
+from c5.datasets import read_samples
+from c5.demo import VirtualCamera, render_roll
+from c5.demo.dng import write_dng
+from c5.export.c_code import export_c, vector_image, write_c
+from c5.export.layers import Convolution, fold, run_layers
+from c5.export.libcamera import Sight, ct_curve, tune
+from c5.export.onnx_graphs import make_graph
+from c5.model_file import ModelFile
+from c5.zones import average_zones
+
+VECTORS = Path(__file__).parent / "vectors"
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Model, Profile]:
+    return load_model(VECTORS / "small.c5"), Profile.load(VECTORS / "small.c5profile")
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, np.ndarray]:
+    with np.load(VECTORS / "vectors.npz") as file:
+        return dict(file)
+
+
+def need(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+def write_frames(path: Path, images: Sequence[LinearImage]) -> Path:
+    """Frames for `c5_test FILE`."""
+    with open(path, "wb") as file:
+        for image in images:
+            file.write(np.array(image.rgb.shape[:2], "<i4").tobytes() + image.rgb.astype("<f4").tobytes())
+            file.write((~image.mask | image.clipped).astype(np.uint8).tobytes())
+    return path
+
+
+def run_frames(program: Path, images: Sequence[LinearImage]) -> np.ndarray:
+    """(frames, 5): state, illuminant, uncertainty."""
+    path = write_frames(program.parent / "frames.bin", images)
+    done = subprocess.run([program, path], check=True, capture_output=True, text=True)
+    return np.array([[float(number) for number in line.split()] for line in done.stdout.splitlines()])
+
+
+def build(folder: Path, *flags: str, compiler: str = "gcc", name: str = "c5_test") -> Path:
+    sources = ["c5_awb.c", "c5_weights.c", "c5_test.c"]
+    subprocess.run([compiler, *STRICT, *flags, *sources, "-lm", "-o", name], cwd=folder, check=True)
+    return folder / name
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["float", "int8"])
+def code(
+    request: pytest.FixtureRequest, small: tuple[Model, Profile], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The C code of the small model."""
+    folder = tmp_path_factory.mktemp("int8" if request.param else "float")
+    export_c(*small, folder, int8=request.param)
+    return folder
+
+
+def test_folding_a_profile_changes_nothing(small: tuple[Model, Profile], vectors: dict[str, np.ndarray]) -> None:
+    folded = fold(*small)
+    maps = run_layers(folded, vectors["seen"])
+    np.testing.assert_allclose(maps, [*vectors["filters"], vectors["bias"]], atol=1e-3)
+    # The encoder of the roll is gone, and a merge looks at the query's own features only.
+    merges = [each for each in folded.layers if isinstance(each, Convolution) and each.weights.shape[2] == 1]
+    assert merges
+    assert all(each.weights.shape[0] == each.weights.shape[1] and each.bias.ndim == 3 for each in merges)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_c_code_passes_the_vectors(compiler: str, code: Path, vectors: dict[str, np.ndarray]) -> None:
+    need(compiler)
+    program = build(code, "-O2", compiler=compiler, name=f"c5_{compiler}")
+    subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
+    image = LinearImage(vectors["image"], mask=~vectors["ignore"])
+    ((state, *light, uncertainty),) = run_frames(program, [image])
+    assert state == 0
+    apart = 1.0 if "int8" in code.name else 0.02  # drawn by chance, weights round worse than trained ones
+    assert angular_error(light, vectors["illuminant"]) < apart
+    assert uncertainty == pytest.approx(float(vectors["uncertainty"]), abs=apart)
+
+
+def test_c_code_is_clean_under_the_sanitizers(code: Path) -> None:
+    need("gcc")
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    program = build(code, *flags, name="c5_sanitized")
+    subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
+    rng = np.random.default_rng(0)
+    sizes = [(1, 1), (1, 9), (7, 1), (2, 3), (33, 65)]
+    images = [LinearImage(rng.uniform(0, 1, (*size, 3)).astype(np.float32)) for size in sizes]
+    assert (run_frames(program, images)[:, 0] == 0).all()
+
+
+def test_c_code_runs_on_other_processors(code: Path) -> None:
+    need("make", "aarch64-linux-gnu-gcc", "qemu-aarch64")
+    done = subprocess.run(["make", "aarch64"], cwd=code, check=True, capture_output=True, text=True)
+    assert done.stdout.rstrip().endswith("all right")
+
+
+def test_c_code_runs_on_a_microcontroller(code: Path) -> None:
+    need("make", "arm-none-eabi-gcc", "qemu-system-arm")
+    done = subprocess.run(["make", "cortex-m"], cwd=code, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.rstrip().endswith("all right")
+
+
+def test_c_code_asks_for_no_heap_and_no_more_than_the_mathematical_library(code: Path) -> None:
+    text = (code / "c5_awb.c").read_text() + (code / "c5_weights.c").read_text()
+    assert "malloc" not in text
+    included = {line.split()[1] for line in text.splitlines() if line.startswith("#include <")}
+    assert included == {"<math.h>", "<stddef.h>"}
+
+
+def test_budget_is_what_the_compiler_sees(code: Path, small: tuple[Model, Profile]) -> None:
+    need("gcc", "size")
+    _, budget = write_c(fold(*small), vector_image(), int8="int8" in code.name)
+    subprocess.run(["gcc", *STRICT, "-Os", "-c", "c5_weights.c"], cwd=code, check=True)
+    listed = subprocess.run(["size", "-A", "c5_weights.o"], cwd=code, check=True, capture_output=True, text=True).stdout
+    sections = {line.split()[0]: int(line.split()[1]) for line in listed.splitlines() if line.startswith(".")}
+    constants = sum(size for name, size in sections.items() if name.startswith((".rodata", ".data.rel.ro")))
+    assert sections[".data"] == sections[".bss"] == 0
+    assert budget.flash <= constants < budget.flash + 6000  # pointers and shapes of layers, alignment
+    assert f"#define C5_WORKSPACE {budget.memory // 4} " in (code / "c5_awb.h").read_text()  # type: ignore[operator]
+
+
+def test_c_code_says_what_is_wrong_with_a_frame(code: Path, tmp_path: Path) -> None:
+    need("gcc")
+    program = build(code, "-O1", name="c5_states")
+    gray = np.full((8, 8, 3), 0.5, np.float32)
+    frames = {"saturated": gray * 2, "black": gray * 0, "dead": gray * np.float32([1, 1, 0]), "nan": gray * np.nan}
+    with open(tmp_path / "frames.bin", "wb") as file:
+        for rgb in frames.values():
+            file.write(np.array(rgb.shape[:2], "<i4").tobytes() + rgb.tobytes() + bytes(64))
+        file.write(np.array([400, 300], "<i4").tobytes() + bytes(400 * 300 * 13))
+    done = subprocess.run([program, tmp_path / "frames.bin"], check=True, capture_output=True, text=True)
+    states = [int(line.split()[0]) for line in done.stdout.splitlines()]
+    nothing, out_of_range, size, number = 1, 2, 3, 4
+    assert states == [nothing, nothing, out_of_range, number, size]
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_c_code_agrees_on_photographs(int8: bool, test_data: Path, tmp_path: Path) -> None:
+    """The bundled model: to 0.02 degrees with float weights, to 0.15 in the mean with int8 weights."""
+    need("gcc")
+    samples = [each for each in read_samples(test_data / "data" / "ffcc_sample") if each.camera == "Canon600D"]
+    images = [sample.read() for sample in samples[:12]]
+    model = load_model()
+    profile = model.calibrate(images[:4])
+    export_c(model, profile, tmp_path, int8=int8)
+    program = build(tmp_path, "-O2")
+    frames = images + [average_zones(image, 32, 32) for image in images]
+    found = run_frames(program, frames)
+    expected = [model.estimate(frame, profile) for frame in frames]
+    apart = angular_error(found[:, 1:4], [each.illuminant for each in expected])
+    assert (found[:, 0] == 0).all()
+    assert apart.mean() < (0.15 if int8 else 0.005)
+    assert apart.max() < (1.0 if int8 else 0.02)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_onnx_graphs_agree(int8: bool, small: tuple[Model, Profile], vectors: dict[str, np.ndarray]) -> None:
+    import onnxruntime
+
+    model, profile = small
+    folded = fold(*small)
+    apart = 1.0 if int8 else 0.02
+    given = {"seen": vectors["seen"][None], "searched": vectors["searched"][None]}
+    session = onnxruntime.InferenceSession(make_graph(folded, from_pixels=False, int8=int8))
+    illuminant, gains, uncertainty, heat = session.run(None, given)
+    assert angular_error(illuminant, vectors["illuminant"]) < apart
+    np.testing.assert_allclose(gains, illuminant[1] / illuminant, rtol=1e-5)
+    assert uncertainty[0] == pytest.approx(float(vectors["uncertainty"]), abs=apart)
+    assert heat.sum() == pytest.approx(1, abs=1e-4)
+    session = onnxruntime.InferenceSession(make_graph(folded, from_pixels=True, int8=int8))
+    rng = np.random.default_rng(0)
+    frames = [photo.image for photo in render_roll(VirtualCamera.random(rng), 2, rng, (40, 60))]
+    for image in [LinearImage(vectors["image"], mask=~vectors["ignore"]), *frames, average_zones(frames[0], 17, 23)]:
+        light, *_ = session.run(None, {"image": image.rgb, "ignore": ~image.mask | image.clipped})
+        assert angular_error(light, model.estimate(image, profile).illuminant) < apart
+
+
+def test_onnx_leaves_rows_out_as_python_does(vectors: dict[str, np.ndarray]) -> None:
+    """Of frames with more pixels than the grid's, only every second, third ... row counts."""
+    import onnxruntime
+
+    model = load_model()
+    rng = np.random.default_rng(5)
+    (photo,) = render_roll(VirtualCamera.random(rng), 1, rng, (200, 300))
+    session = onnxruntime.InferenceSession(make_graph(fold(model), from_pixels=True, int8=False))
+    light, *_ = session.run(None, {"image": photo.image.rgb, "ignore": ~photo.image.mask | photo.image.clipped})
+    assert angular_error(light, model.estimate(photo.image).illuminant) < 0.02
+
+
+def test_what_cannot_be_exported_says_so() -> None:
+    together = ModelFile("together", "separate", Grid(), 7, {"query": b"a graph"})
+    with pytest.raises(ParameterError, match="no profile can be baked in"):
+        fold(Model(together))
+    published = ModelFile("published", "profile", Grid.published(), 7, {"query": b"a graph", "roll": b"another"})
+    with pytest.raises(ParameterError, match="published geometry"):
+        fold(Model(published))
+
+
+def test_the_command_writes_and_replaces_only_its_own(tmp_path: Path) -> None:
+    model = [str(VECTORS / "small.c5"), "--profile", str(VECTORS / "small.c5profile")]
+    folder, graphs = tmp_path / "code", tmp_path / "graphs"
+    runner = CliRunner()
+    done = runner.invoke(app, ["export", *model, "--c", str(folder), "--onnx", str(graphs)])
+    assert done.exit_code == 0, done.output
+    assert "multiply-adds" in done.output
+    again = ["export", *model, "--c", str(folder), "--onnx", str(graphs), "--int8"]
+    assert runner.invoke(app, again).exit_code == 1  # what exists stays
+    assert runner.invoke(app, [*again, "--overwrite"]).exit_code == 0
+    (folder / "c5_awb.c").write_text("/* mine */\n")
+    assert runner.invoke(app, [*again, "--overwrite"]).exit_code == 1
+    assert (folder / "c5_awb.c").read_text() == "/* mine */\n"
+    assert runner.invoke(app, ["export"]).exit_code == 1
+    assert runner.invoke(app, ["export", "--c", str(tmp_path / "more"), "--roll", str(tmp_path)]).exit_code == 1
+    assert not (tmp_path / "more").exists()
+
+
+def test_names_in_comments_stay_in_them(small: tuple[Model, Profile]) -> None:
+    model, profile = small
+    hostile = Profile(profile.model, profile.features, profile.n_images, "*/ int main; /*\n\x1b[2J")
+    files, _ = write_c(fold(model, hostile), vector_image(), int8=False)
+    head = files["c5_awb.h"].decode().partition("#ifndef")[0]
+    assert head.count("*/") == 1
+    assert head.isascii()
+    assert "\x1b" not in head
+
+
+MATRICES = CameraMatrices(
+    "a sensor",
+    np.array([[0.9, -0.3, -0.1], [-0.3, 1.1, 0.2], [-0.05, 0.2, 0.5]]),
+    np.array([[0.8, -0.25, -0.1], [-0.4, 1.2, 0.2], [-0.05, 0.2, 0.6]]),
+)
+
+
+def test_libcamera_curve_is_that_of_the_matrices() -> None:
+    curve = ct_curve(MATRICES)
+    warm = curve[:, 0] <= 4000
+    ratios = MATRICES.illuminant(curve[warm, 0])
+    np.testing.assert_allclose(curve[warm, 1], ratios[:, 0] / ratios[:, 1], rtol=1e-6)  # black bodies
+    assert (np.diff(curve[:, 0]) > 0).all()
+    assert (np.diff(curve[:, 1]) < 0).all()
+    assert (np.diff(curve[:, 2]) > 0).all()
+
+
+def test_libcamera_learns_limits_and_priors_from_lights() -> None:
+    plain = tune(MATRICES)["algorithms"][0]["rpi.awb"]
+    assert set(plain["priors"][0]["prior"][1::2]) == {0.0}  # nothing is known
+    assert 0.01 <= plain["transverse_pos"] <= 0.1
+    green = [Sight(MATRICES.illuminant(kelvin) * [0.93, 1.0, 0.93]) for kelvin in (3000, 4000, 5000, 6000)]
+    wide = tune(MATRICES, green)["algorithms"][0]["rpi.awb"]
+    assert max(wide["transverse_pos"], wide["transverse_neg"]) > max(plain["transverse_pos"], plain["transverse_neg"])
+    lamps = [Sight(MATRICES.illuminant(2850), 4.0)] * 8
+    suns = [Sight(MATRICES.illuminant(6500), 14.0)] * 8
+    dark, bright = tune(MATRICES, lamps + suns)["algorithms"][0]["rpi.awb"]["priors"]
+    assert 20 < dark["lux"] < 80
+    assert 30_000 < bright["lux"] < 60_000
+    best = [each["prior"][0::2][int(np.argmax(each["prior"][1::2]))] for each in (dark, bright)]
+    assert best[0] < 3300
+    assert best[1] > 5500
+
+
+def test_libcamera_refuses_matrices_of_no_sensor() -> None:
+    swapped = CameraMatrices("swapped", MATRICES.matrix_a[::-1], MATRICES.matrix_d65[::-1])
+    with pytest.raises(ParameterError, match="check the matrices"):
+        tune(swapped)
+
+
+def test_the_command_tunes_libcamera_from_a_roll(tmp_path: Path) -> None:
+    runner, rng = CliRunner(), np.random.default_rng(2)
+    camera = VirtualCamera.random(rng)
+    for number, photo in enumerate(render_roll(camera, 3, rng, (64, 96))):
+        write_dng(tmp_path / "roll" / f"{number}.dng", photo, camera)
+    out = tmp_path / "sensor.json"
+    done = runner.invoke(app, ["export", "--libcamera", str(out), "--roll", str(tmp_path / "roll")])
+    assert done.exit_code == 0, done.output
+    (block,) = json.loads(out.read_text())["algorithms"]
+    assert len(block["rpi.awb"]["ct_curve"]) % 3 == 0
+    done = runner.invoke(app, ["export", "--libcamera", str(tmp_path / "other.json")])
+    assert done.exit_code == 1
+    assert not (tmp_path / "other.json").exists()
