@@ -48,7 +48,7 @@ def run_code(folder: Path, frames: Sequence[LinearImage], repeats: int = 1) -> t
         for frame in frames:
             file.write(np.array(frame.rgb.shape[:2], "<i4").tobytes() + frame.rgb.astype("<f4").tobytes())
             file.write((~frame.mask | frame.clipped).astype(np.uint8).tobytes())
-    command = [folder / "c5_test", folder / "frames.bin", str(repeats)]
+    command = [str(folder / "c5_test"), str(folder / "frames.bin"), str(repeats)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     lights = np.array([[float(number) for number in line.split()[1:4]] for line in done.stdout.splitlines()])
     (taken,) = re.findall(r"fastest in ([\d.]+) ms", done.stderr)

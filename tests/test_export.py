@@ -147,7 +147,12 @@ def test_c_code_says_what_is_wrong_with_a_frame(code: Path, tmp_path: Path) -> N
     need("gcc")
     program = build(code, "-O1", name="c5_states")
     gray = np.full((8, 8, 3), 0.5, np.float32)
-    frames = {"saturated": gray * 2, "black": gray * 0, "dead": gray * np.float32([1, 1, 0]), "nan": gray * np.nan}
+    frames = {
+        "saturated": gray * 2,
+        "black": gray * 0,
+        "dead": gray * np.array([1, 1, 0], np.float32),
+        "nan": gray * np.nan,
+    }
     with open(tmp_path / "frames.bin", "wb") as file:
         for rgb in frames.values():
             file.write(np.array(rgb.shape[:2], "<i4").tobytes() + rgb.tobytes() + bytes(64))

@@ -152,7 +152,7 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
         assert line.low < line.figures.mean < line.high
         assert line.networks == 0
     # Others are added, what is there stays.
-    more = run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "run", find)
+    more = run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "run", find, jobs=2)
     assert {line.row for line in more} == {line.row for line in lines}
     with pytest.raises(ParameterError, match="no table 12"):
         select_rows([12], [])

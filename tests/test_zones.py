@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_estimate_zones_is_the_estimate_of_the_small_image(image: LinearImage) -
         (np.full((32, 32), 0.5), {}, r"\(height, width, 3\)"),
     ],
 )
-def test_bad_zones_are_one_line(means: np.ndarray, arguments: dict[str, np.ndarray], problem: str) -> None:
+def test_bad_zones_are_one_line(means: np.ndarray, arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises((ImageError, ParameterError), match=problem) as error:
         load_model().estimate_zones(means, **arguments)
     assert "\n" not in str(error.value)

@@ -35,7 +35,7 @@ def make_model(path: Path) -> Model:
     with torch.no_grad():
         for name, weights in network.named_parameters():
             if ".last." in name:
-                weights *= 6  # a heat map with a peak
+                weights.mul_(6)  # a heat map with a peak
     return Model(export_model(network, path, name="vectors", training={}))
 
 

@@ -63,13 +63,16 @@ def average_zones(image: LinearImage, rows: int, columns: int) -> LinearImage:
     height, width = image.rgb.shape[:2]
     if (height, width) == (rows, columns):
         return image
-    share = (image.mask & ~image.clipped).astype(np.float32)
-    planes = np.concatenate([image.rgb * share[..., None], share[..., None], image.mask[..., None]], axis=2)
-    small = _average(planes.astype(np.float32, copy=False), rows, columns)
-    usable, unmasked = small[..., 3], small[..., 4] >= 0.5
-    rgb = np.clip(small[..., :3] / np.maximum(usable, 1e-6)[..., None], 0, 1)
+    good = image.mask & ~image.clipped
+    if good.all():
+        return LinearImage(np.clip(_average(image.rgb, rows, columns), 0, 1), camera=image.camera, source=image.source)
+    share = good[..., None].astype(np.float32)
+    usable, unmasked = (
+        _average(flags, rows, columns)[..., 0] for flags in (share, image.mask[..., None].astype(np.float32))
+    )
+    rgb = np.clip(_average(image.rgb * share, rows, columns) / np.maximum(usable, 1e-6)[..., None], 0, 1)
     enough: Bools = usable >= 0.5
-    return LinearImage(rgb, unmasked, unmasked & ~enough, image.camera, image.source)
+    return LinearImage(rgb, unmasked >= 0.5, (unmasked >= 0.5) & ~enough, image.camera, image.source)
 
 
 def _average(planes: Float32s, rows: int, columns: int) -> Float32s:

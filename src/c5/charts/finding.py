@@ -12,7 +12,7 @@ from c5.charts.grid import Lattice, find_lattices, project
 from c5.color import Float64s, angular_error
 from c5.image import LinearImage
 
-LOOKED_AT = 1000 * 667
+LOOKED_AT = 800 * 533
 """Pixels of a picture in which charts are looked for."""
 
 SAMPLED = 0.2

@@ -62,7 +62,7 @@ def load_opencv() -> Any:
     try:
         import cv2
     except ImportError:
-        raise ParameterError("finding charts needs OpenCV: pip install 'c5-awb[chart]'") from None
+        raise ParameterError("finding charts needs OpenCV: run pip install 'c5-awb[chart]'") from None
     return cv2
 
 

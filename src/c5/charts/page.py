@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from c5.charts.chart import Reading
-from c5.classical import gray_world
+from c5.charts.grid import load_opencv
 from c5.color import Float64s
-from c5.image import shrink
+from c5.colorimetry.adaptation import adapt_to_srgb
+from c5.colorimetry.temperature import dng_temperature
+from c5.errors import ParameterError
 from c5.io.files import write_file
 from c5.io.raw import Photograph
 from c5.photos.page import embed, make_page
-from c5.photos.photo import Photo
 from c5.photos.picture import encode_picture, render, turn_array
 from c5.words import plural
 
@@ -102,18 +103,23 @@ def draw_label(photograph: Photograph, light: Float64s | None, outlines: list[Fl
     """A JPEG of a photograph, balanced by its label, with outlines in its own pixels."""
     from PIL import Image, ImageDraw
 
+    cv2 = load_opencv()
     image = photograph.image
     height, width = image.rgb.shape[:2]
-    small = shrink(image, round(height * width * (WIDTH / max(height, width)) ** 2))
+    share = min(1.0, WIDTH / max(height, width))
+    size = max(1, round(width * share)), max(1, round(height * share))
+    rgb = cv2.resize(image.rgb, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], 3)
+    clipped = cv2.resize(image.clipped.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(np.bool_)
     known = light if light is not None else photograph.as_shot
-    known = gray_world(image) if known is None and image.counts.any() else known
     matrix = None
-    if known is not None and image.counts.any():
-        matrix = Photo.of(Path(), replace(photograph, image=small)).srgb_matrix(known)
-    pixels = render(small.rgb, np.ones(small.rgb.shape[:2], np.bool_), known, matrix, small.clipped)
+    with suppress(ParameterError):  # the matrices fit no such light
+        if known is not None and photograph.matrices is not None:
+            kelvin = dng_temperature(known, photograph.matrices).kelvin
+            matrix = adapt_to_srgb(photograph.matrices.matrix(kelvin), known)
+    pixels = render(rgb, np.ones(rgb.shape[:2], np.bool_), known, matrix, clipped.reshape(rgb.shape[:2]))
     picture = Image.fromarray(pixels)
     drawing = ImageDraw.Draw(picture)
-    scale = np.array(small.rgb.shape[1::-1]) / (width, height)
+    scale = np.array(size) / (width, height)
     for outline in outlines:
         corners = [(float(x), float(y)) for x, y in outline * scale]
         drawing.line([*corners, *corners[:2]], fill=FOUND if light is not None else REFUSED, width=3)

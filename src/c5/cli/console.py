@@ -35,6 +35,8 @@ FLAGS = {
     "learn one from your edits": "learn one from your edits: c5 learn DIR",
     "prepare it for the recipe": "prepare it again with c5 data prepare --for",
     "more problems)": "more problems: see c5 data check)",
+    "say which camera it is from": "say which camera it is from: --camera NAME",
+    "choose one camera": "choose one: --camera NAME",
     "let an evaluation write one": "make it with c5 evaluate --estimates FILE",
 }
 """Remedies in the library's words, which are Python's, and in those of the command."""

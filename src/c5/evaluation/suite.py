@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,10 +86,19 @@ def run_rows(
     """
     measured = {(line.table, line.row): line for line in load_rows(folder)}
     works = dict.fromkeys((row.work for row in rows), None)
-    found = {work: task for work in works if (task := _find_task(work, samples, folder, find, matrices)) is not None}
-
-    def run(task: _Task, only: Sequence[str] = ()) -> Results | None:
+    found: dict[Work, _Task] = {}
+    for work in works:
         try:
+            task = _find_task(work, samples, folder, find, matrices)
+        except DataError as error:  # images that are to be made of what holds no pixels
+            say(f"{work.method}: {error}")
+            continue
+        if task is not None:
+            found[work] = task
+
+    def run(task: _Task, ahead: bool = False) -> Results | None:
+        try:
+            only = [fold.name for fold in make_folds(task.protocol, task.samples)] if ahead else ()
             return evaluate(
                 *(task.protocol, task.samples, [task.method], task.folder),
                 report=report,
@@ -101,11 +111,8 @@ def run_rows(
             say(f"{task.method.name}: {error}")
             return None
 
-    def run_ahead(task: _Task) -> None:
-        run(task, [fold.name for fold in make_folds(task.protocol, task.samples)])
-
     if jobs > 1:  # several rows at a time; their folds are kept, and found below
-        for _ in in_parallel(run_ahead, found.values(), jobs):
+        for _ in in_parallel(partial(run, ahead=True), found.values(), jobs):
             pass
     done: dict[Work, Results | None] = {}
     for row in rows:
@@ -269,7 +276,7 @@ HEADINGS = (
     "ours",
     "difference",
     "95 % over images",
-    "median: published, ours",
+    "medians",
     "method",
 )
 PAGE_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
