@@ -1,5 +1,6 @@
 """How `c5 archive` grows: what a file costs, what workers and a cluster bring, and millions of rows that are made up.
 
+python benchmarks/scale.py costs                       what each stage takes of a core, and keeps in bytes
 python benchmarks/scale.py files --count 20000         one process, two, and a Ray cluster of two nodes of one core
 python benchmarks/scale.py rows --draw 10000000 --estimate 1000000
 python benchmarks/scale.py sets --count 200000          what training reads of a prepared set that is mapped
@@ -26,9 +27,10 @@ from numpy.typing import NDArray
 from timing import show
 
 from c5.archive import run as running
+from c5.archive import stages
 from c5.archive.places import Folder
-from c5.archive.shards import MOST, Spool, encode_table
-from c5.archive.stages import COUNTED, Job
+from c5.archive.shards import MOST, Spool, cut, encode_table
+from c5.archive.stages import COUNTED, ESTIMATED, PARTS, Job
 from c5.datasets import growing
 from c5.datasets.palettes import join, make_palettes
 from c5.demo import VirtualCamera, render_roll
@@ -36,6 +38,7 @@ from c5.demo.dng import Layout, encode_dng
 from c5.histograms import histogram
 from c5.image import LinearImage
 from c5.io.raw import Photograph
+from c5.io.worker import close_workers
 from c5.model import load_model
 from c5.model_file import encode_model
 from c5.parallel import processes
@@ -102,6 +105,51 @@ def measure_files(folder: Path, count: int) -> None:
     show("Bytes a file", ["what", "bytes"], sizes)
     for name in (*times, "ray"):
         shutil.rmtree(folder / f"out {name}", ignore_errors=True)
+
+
+def measure_costs(folder: Path, count: int = 240) -> None:
+    """Seconds of a core for each stage, LibRaw's process included, and bytes, over a few hundred small files."""
+    source, model = folder / "dng", load_model()
+    render(source, count)
+    place = Folder(str(folder / "out"))
+    job = Job(str(source), place.address, f"_work/model-{model.identity}.c5")
+    place.write(job.model, encode_model(model.file))
+    shards = list(cut(Folder(str(source)).entries(), ""))
+    stages.count(job, shards[0])  # loads what is to be loaded
+    spent: dict[str, float] = {}
+    with core_seconds(spent, "read and count"):
+        files = [stages.count(job, shard) for shard in shards]
+    with core_seconds(spent, "draw"):
+        drawn = stages.draw(job, files)
+    profiles = {camera: f"{number}.c5p" for number, camera in enumerate(drawn.candidates)}
+    for camera, name in profiles.items():
+        stages.calibrate(job, (camera, drawn.candidates[camera], name))
+    own = [{camera: profiles[camera] for camera in cameras} for cameras in drawn.cameras]
+    with core_seconds(spent, "estimate"):
+        estimated = [
+            stages.estimate(job, (file, known, f"{number:032d}"))
+            for number, (file, known) in enumerate(zip(files, own, strict=True))
+        ]
+    with core_seconds(spent, "gather"):
+        stages.gather(job, (estimated, "part.parquet"))
+    kept = {"read and count": COUNTED, "estimate": ESTIMATED, "gather": PARTS}
+    rows = []
+    for name, seconds in spent.items():
+        stored = f"{size(Path(place.address, kept[name])) / count:.0f}" if name in kept else ""
+        rows.append([name, f"{1e3 * seconds / count:.2f}", stored])
+    show(f"A file of {SIZE[1]} x {SIZE[0]} pixels", ["stage", "ms of a core", "bytes written"], rows)
+
+
+@contextmanager
+def core_seconds(into: dict[str, float], name: str) -> Iterator[None]:
+    def spent() -> float:
+        close_workers()  # whose time counts once they have ended
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(each.ru_utime + each.ru_stime for each in used)
+
+    before = spent()
+    yield
+    into[name] = spent() - before
 
 
 def size(folder: Path) -> int:
@@ -224,7 +272,7 @@ def drop_from_memory(array: NDArray[Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["files", "rows", "sets"])
+    parser.add_argument("what", choices=["costs", "files", "rows", "sets"])
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--draw", type=int, default=1_000_000)
     parser.add_argument("--estimate", type=int, default=1_000_000)
@@ -232,7 +280,9 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="c5-scale-"))
     try:
-        if options.what == "files":
+        if options.what == "costs":
+            measure_costs(folder)
+        elif options.what == "files":
             measure_files(folder, options.count)
         elif options.what == "sets":
             measure_sets(options.count)

@@ -109,7 +109,8 @@ def test_an_evaluation_on_a_cluster_gives_the_same_results(cluster: Cluster, pho
     trained = ("--method", "c5:bins-16", "--epochs", "1", "--seeds", "2", "--repeats", "2", "--m", "3")
     results = []
     for name, more in (("here", ()), ("cluster", ("--ray", cluster.address))):
-        done = run_command(*common, *trained, "-o", tmp_path / name, *more, CUDA_VISIBLE_DEVICES="")
+        one_thread = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}  # as Ray's tasks have
+        done = run_command(*common, *trained, "-o", tmp_path / name, *more, **one_thread)
         assert done.returncode == 0, done.stderr
         results.append(json.loads((tmp_path / name / "results.json").read_text()))
     for each in results:

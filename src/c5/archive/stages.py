@@ -162,12 +162,12 @@ def calibrate(job: Job, roll: tuple[str, list[Candidate], str]) -> None:
     """Write the profile of a camera. One that has a single photograph has nothing else to learn from."""
     camera, candidates, name = roll
     model, place = _load_model(job), find_place(job.result)
-    photos: dict[Candidate, Photo] = {}
+    photos: dict[Candidate, Photo | Failure] = {}
     for file in {candidate.file for candidate in candidates}:
-        rows = _restore(job, _read(place, f"{COUNTED}/{file}"), file)
-        wanted = {candidate.row: candidate for candidate in candidates if candidate.file == file}
-        photos |= {wanted[row]: photo for row, photo in enumerate(rows) if row in wanted and isinstance(photo, Photo)}
-    found = {photos[candidate].path: photos[candidate] for candidate in candidates}
+        own = [candidate for candidate in candidates if candidate.file == file]
+        rows = _read(place, f"{COUNTED}/{file}", rows=[candidate.row for candidate in own])
+        photos |= zip(own, _restore(job, rows, file), strict=True)
+    found = {photos[candidate].path: photos[candidate] for candidate in candidates}  # in their order
     built = build_roll(
         model,
         list(found),
@@ -249,9 +249,10 @@ def _restore(job: Job, table: dict[str, list[Any]], file: str) -> Iterator[Photo
             raise ReadError(f"{name}: damaged; remove it and run the same command again") from reason
 
 
-def _read(place: Place, name: str, *columns: str) -> dict[str, list[Any]]:
+def _read(place: Place, name: str, *columns: str, rows: list[int] | None = None) -> dict[str, list[Any]]:
     with place.open(name) as file:
-        found: dict[str, list[Any]] = read_table(file, place.join(name), list(columns) or None).to_pydict()
+        table = read_table(file, place.join(name), list(columns) or None)
+    found: dict[str, list[Any]] = (table if rows is None else table.take(rows)).to_pydict()
     return found
 
 
