@@ -87,7 +87,7 @@ def lay_chart(canvas: Canvas, camera: VirtualCamera, pose: Pose, surfaces: Float
     area = canvas.crop(low[0] - 0.02, low[1] - 0.02, high[0] + 0.02, high[1] + 0.02)
     x, y = np.broadcast_arrays(area.x, area.y)
     here = np.asarray(np.stack([x, y], axis=-1), dtype=np.float64)
-    place = project(np.linalg.inv(pose.homography), here)
+    place = project(np.asarray(np.linalg.inv(pose.homography), dtype=np.float64), here)
     u, v = place[..., 0].astype(np.float32), place[..., 1].astype(np.float32)
     frame = np.maximum(np.abs(u - COLUMNS / 2) - COLUMNS / 2, np.abs(v - ROWS / 2) - ROWS / 2) - FRAME
     gap = np.maximum(np.abs(u - np.floor(u) - 0.5), np.abs(v - np.floor(v) - 0.5)) - PATCH
