@@ -78,6 +78,7 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_damaged(run: tuple[Path, Calla
     changes: list[Callable[[dict[str, Any]], object]] = [
         lambda state: state.update(epoch=float("inf")),
         lambda state: state.update(epoch=7),
+        lambda state: state.update(history=json.dumps([{"number": 1, "loss": 10**400, "error": 1.0}] * 2)),
         lambda state: state["optimizer"]["state"][0].update(
             exp_avg=state["optimizer"]["state"][0]["exp_avg"].to(torch.bfloat16)
         ),

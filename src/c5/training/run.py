@@ -258,7 +258,7 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(state["rows"])
         if _same_run(config, trainer.config):
             trainer.load_state(state, history)
-    except (RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
+    except (ArithmeticError, RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
         raise ReadError(f"{path}: {DAMAGED}") from error
     if not _same_run(config, trainer.config):
         raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
