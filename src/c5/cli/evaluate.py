@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,6 +81,8 @@ def evaluate(
     from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
 
+    if plots is not None and find_spec("matplotlib") is None:
+        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
 

@@ -264,7 +264,8 @@ def make_folds(protocol: Protocol, samples: Sequence[Sample]) -> list[Fold]:
     """The folds of a protocol, each with something on both sides."""
     folds = protocol.folds([sample for sample in samples if protocol.tests_made or not sample.made])
     if not folds:
-        raise DataError(f"{protocol.name} needs more than one dataset or camera; give more data")
+        needed = "several datasets, or several cameras in one"
+        raise DataError(f"{protocol.name} needs {needed}; give more data, or choose another protocol")
     for fold in folds:
         if not fold.train or not fold.test:
             side = "train" if not fold.train else "test"

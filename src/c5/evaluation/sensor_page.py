@@ -153,7 +153,7 @@ def _start(width: float, height: float) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'") from None
+        raise ParameterError("the report has plots: run pip install 'c5-awb[chart]'") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)

@@ -154,6 +154,7 @@ def fold(model: Model, profile: Profile | None = None) -> Folded:
         raise ParameterError(f"the model {model.name} is of the published geometry; train one of the exact geometry")
     profile = model.pool([]) if profile is None else profile
     model.check_profile(profile)
+    load_onnx()  # whose absence is no fault of the network
     try:
         values, nodes = _fold_constants(model, profile)
         return _Reader(model, profile, values).read(nodes)

@@ -103,7 +103,8 @@ class Guard:
             raise RefusedError(403, "another page asks; the studio answers only its own")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise RefusedError(403, "another page asks; the studio answers only its own")
-        if not secrets.compare_digest(request.url.path.split("/")[1].encode(), self._token.encode()):
+        token = request.url.path.lstrip("/").partition("/")[0]
+        if not secrets.compare_digest(token.encode(), self._token.encode()):
             raise RefusedError(403, "the address has no valid token; use the one that c5 studio printed")
         if request.method == "POST":
             if request.headers.get("content-type") != "application/json":
