@@ -114,13 +114,17 @@ def test_c_code_is_clean_under_the_sanitizers(code: Path) -> None:
 
 def test_c_code_runs_on_other_processors(code: Path) -> None:
     need("make", "aarch64-linux-gnu-gcc", "qemu-aarch64")
-    done = subprocess.run(["make", "aarch64"], cwd=code, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "aarch64"], cwd=code, check=True, capture_output=True, text=True
+    )
     assert done.stdout.rstrip().endswith("all right")
 
 
 def test_c_code_runs_on_a_microcontroller(code: Path) -> None:
     need("make", "arm-none-eabi-gcc", "qemu-system-arm")
-    done = subprocess.run(["make", "cortex-m"], cwd=code, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "cortex-m"], cwd=code, check=True, capture_output=True, text=True, timeout=120
+    )
     assert done.stdout.rstrip().endswith("all right")
 
 

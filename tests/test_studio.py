@@ -594,7 +594,7 @@ def test_without_the_token_nothing_is_told(client: TestClient) -> None:
     for path in ("/", "/shoot", "/wrong/shoot", f"/{TOKEN}x/shoot", f"/x{TOKEN}/", "//shoot", f"/{TOKEN[:-1]}/"):
         answer = client.get(path)
         assert answer.status_code == 403, path
-        assert answer.json() == {"error": "the address has no valid token; use the one that c5 studio printed"}
+        assert answer.json() == {"error": "the address has no valid token; use the one that was printed at the start"}
 
 
 @pytest.mark.parametrize("name", ["act", "measure", "plan", "write", "again"])

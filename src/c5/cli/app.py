@@ -36,8 +36,8 @@ from c5.errors import C5Error
 PANELS: dict[str, dict[str, Any]] = {
     "Photographers": {
         "balance": balance,
-        "studio": studio,
         "catalog": catalog.app,
+        "studio": studio,
         "watch": watch,
         "learn": learn,
         "plugin": plugin.app,

@@ -98,14 +98,14 @@ class Guard:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         server = request.scope.get("server") or (HOST, 0)
         if host not in {f"{name}:{server[1]}" for name in (HOST, "localhost")}:
-            raise RefusedError(403, "this address is not the studio's; use the one that c5 studio printed")
+            raise RefusedError(403, "this address is not the studio's; use the one that was printed at the start")
         if (origin is None and request.method == "POST") or origin not in (None, f"http://{host}"):
             raise RefusedError(403, "another page asks; the studio answers only its own")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise RefusedError(403, "another page asks; the studio answers only its own")
         token = request.url.path.lstrip("/").partition("/")[0]
         if not secrets.compare_digest(token.encode(), self._token.encode()):
-            raise RefusedError(403, "the address has no valid token; use the one that c5 studio printed")
+            raise RefusedError(403, "the address has no valid token; use the one that was printed at the start")
         if request.method == "POST":
             if request.headers.get("content-type") != "application/json":
                 raise RefusedError(415, "decisions are JSON")
