@@ -180,7 +180,8 @@ def test_names_that_terminals_would_obey_are_shown_safely_and_work(tmp_path: Pat
     names = [b"\x1b[31mred.npy", b"two\nlines.npy", b"caf\xe9.npy", b"tab\t.npy", "\u202egpj.npy".encode()]
     photos = [save(folder / os.fsdecode(name), i) for i, name in enumerate(names)]
     catalog, out = tmp_path / "catalog.db", tmp_path / "out"
-    assert run("catalog", "add", folder, "--catalog", catalog, "--camera", "A")[0] == 0
+    code, _, stderr = run("catalog", "add", folder, "--catalog", catalog, "--camera", "A")
+    assert code == 0, stderr
     options = ("--preview", "--sheet", "--json", "--csv", "--out", out, "--catalog", catalog, "--camera", "A")
     code, stdout, stderr = run("balance", folder, *options)
     assert code == 0, stderr
