@@ -195,7 +195,7 @@ class _Run(NamedTuple):
             each = spread(silent.run_fold, tasks)
         with closing(each):
             for (method, fold), found in each:
-                if not self._plan(method, fold).place.exists():
+                if spread is not None and not self._plan(method, fold).place.exists():
                     where = f"{self.folder}: a fold was written where this machine does not see it"
                     raise WorkerError(f"{where}; choose a folder that all nodes share")
                 yield (method, fold), found
