@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ from selenium.webdriver import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
+from c5.studio.planning import Plan  # noqa: E402
 from c5.studio.server import listen, make_app  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -334,6 +336,29 @@ def test_what_will_be_written_is_shown_first(page: Page, session: Session) -> No
     wait_for(lambda: f"{COUNT} written" in page.text("plan-text"))
     assert len([*session.folder.glob("*.pp3")]) == COUNT
     page.click("write-cancel")
+
+
+def test_only_the_last_choice_is_planned(page: Page, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Plan.make
+
+    def make_slowly(plan: Plan, *arguments: Any) -> None:
+        time.sleep(0.3)
+        make(plan, *arguments)
+
+    monkeypatch.setattr(Plan, "make", make_slowly)
+    page.browser.execute_script("localStorage.clear()")
+    page.press("w")
+    names = ["darktable", "pp3", "pp3", "xmp", "pp3", "pp3"]
+    click = "for (const name of arguments[0]) document.querySelector(`#outputs [value=${name}]`).click()"
+    page.browser.execute_script(click, names)
+    wait_for(lambda: f"{2 * COUNT} new" in page.text("plan-text"))
+    wait_for(lambda: page.find("write-now").is_enabled())
+    page.click("write-now")
+    wait_for(lambda: f"{2 * COUNT} written" in page.text("plan-text"))
+    time.sleep(1.5)
+    assert f"{2 * COUNT} written" in page.text("plan-text")
+    page.click("write-cancel")
+    page.complaints()
 
 
 @pytest.mark.parametrize("width", [1280, 2560])

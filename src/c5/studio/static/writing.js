@@ -9,6 +9,9 @@ const SIGNS = { write: "new", change: "changed", stay: "as it is", custom: "set 
 const REMEMBERED = "c5-outputs";
 let isOpen = false;
 let shown = "";
+let asked = 0; // how often a plan was asked for: only the last question counts
+let isWaiting = false; // for the server to take that question
+let timer = 0;
 
 export function startWriting() {
   byId("write-cancel").addEventListener("click", () => box.close());
@@ -16,7 +19,10 @@ export function startWriting() {
     byId("write-now").disabled = true;
     request("write", { plan: store.shoot.plan.id }).catch(refused);
   });
-  box.addEventListener("close", () => (isOpen = false));
+  box.addEventListener("close", () => {
+    isOpen = false;
+    clearTimeout(timer);
+  });
   box.addEventListener("change", plan);
 }
 
@@ -44,8 +50,11 @@ export function openWriting() {
 
 const chosenOutputs = () => [...box.querySelectorAll("[name=output]:checked")].map((input) => input.value);
 
-function plan() {
+async function plan() {
+  clearTimeout(timer);
+  const question = ++asked;
   const outputs = chosenOutputs();
+  isWaiting = outputs.length > 0;
   localStorage.setItem(REMEMBERED, outputs.join(","));
   byId("write-now").disabled = true;
   byId("plan-steps").replaceChildren();
@@ -56,10 +65,16 @@ function plan() {
   byId("plan-text").textContent = "Finding out what would be written …";
   shown = "";
   const which = box.querySelector("[name=which]:checked").value;
-  request("plan", { outputs, which, replace: byId("replace").checked }).catch((error) => {
-    if (error.status === 409) setTimeout(() => isOpen && plan(), 500);
+  try {
+    await request("plan", { outputs, which, replace: byId("replace").checked });
+    if (question !== asked) return;
+    isWaiting = false;
+    followPlan(store.shoot.plan);
+  } catch (error) {
+    if (question !== asked || !isOpen) return;
+    if (error.status === 409) timer = setTimeout(plan, 500);
     else refused(error);
-  });
+  }
 }
 
 function refused(error) {
@@ -68,7 +83,7 @@ function refused(error) {
 }
 
 export function followPlan(plan) {
-  if (!isOpen || !plan || !chosenOutputs().length) return;
+  if (!isOpen || isWaiting || !plan || !chosenOutputs().length) return;
   const work = store.shoot.work.find(({ what }) => what === "planning" || what === "writing");
   const key = `${plan.id} ${plan.state}`;
   if (plan.state === "planning" || plan.state === "writing") {
