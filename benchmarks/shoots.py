@@ -1,12 +1,15 @@
 """What sets make of shoots whose lights are known: python benchmarks/shoots.py [MODEL.c5 FFCC MATRICES.csv].
 
-Rendered shoots; with a checkout of google/ffcc, the scenes of NUS that several cameras took instead.
+Rendered shoots, and rolls in which every photograph has a light of its own, seven minutes after the last. With a
+checkout of google/ffcc, the scenes of NUS that several cameras took instead. Constants are tuned with --tune, on other
+shoots than those that are reported.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,12 +20,14 @@ from numpy.typing import NDArray
 from timing import show
 
 from c5.choices import Fallback
-from c5.color import Float64s, angular_error, as_illuminant
+from c5.color import Bools, Float64s, angular_error, as_illuminant
 from c5.colorimetry.matrices import CameraMatrices, read_matrices
 from c5.datasets import read_samples
-from c5.demo.shoots import SHOOTS, render_shoot
+from c5.demo import LIGHTS, SCENE_LIGHTS, SCENES, VirtualCamera, render_photo
+from c5.demo.shoots import BRIGHTNESS, SHOOTS, Frame, render_shoot
 from c5.histograms import histogram
 from c5.image import LinearImage
+from c5.metrics import bound_errors
 from c5.model import Model, load_model
 from c5.photos.balancing import Balance
 from c5.photos.groups import Sets, balance_sets
@@ -31,11 +36,15 @@ from c5.photos.photo import Photo
 from c5.photos.rolls import Roll
 
 SIZE, PHOTOGRAPHS = (128, 192), 120
-SEEDS = range(20)
-"""Of the shoots that are reported. The constants of `c5.photos.lights` were chosen on seeds from 1000."""
-SCENES, ROLL, FAR_DEG = 20, 20, 3.0
+SEEDS, TUNING = range(20), range(1000, 1010)
+"""Of the shoots that are reported, and of those on which the constants of `c5.photos.lights` are chosen."""
+ROLL_LENGTH = 24
+NUS_SCENES, ROLL, FAR_DEG = 20, 20, 3.0
 ALIKE = 0.85
 """Of photographs of one scene by two cameras."""
+
+SINGLE = "single photographs"
+KINDS = [*SHOOTS, SINGLE]
 
 NUS_CAMERAS = {
     "Canon1DsMkIII": "Canon-EOS-1Ds-Mark-III", "Canon600D": "Canon-EOS-600D", "FujifilmXM1": "Fujifilm-X-M1",
@@ -65,6 +74,7 @@ class Result(NamedTuple):
     errors: Float64s  # (2, photographs)
     spreads: Float64s  # (2, photographs)
     whites: Float64s  # (2, photographs)
+    inside: Bools  # (2, photographs), whether the error is below its bound
     groups: int
     wide: int
     """Groups with lights that are further apart than 3 degrees."""
@@ -93,12 +103,14 @@ def measure(shoot: Shoot, balances: list[Balance]) -> Result:
     errors = [angular_error(np.array([each.illuminant for each in lights]), truth) for lights in (balances, grouped)]
     spreads = [spread_within(shoot, lights) for lights in (balances, grouped)]
     whites = [spread_of_white(shoot, lights) for lights in (balances, grouped)]
+    bounds = [bound_errors([each.uncertainty or 0 for each in lights]) for lights in (balances, grouped)]
+    inside = np.array(errors) < bounds
     lights: dict[str, set[str]] = {}
     for shot, each in zip(shoot.shots, grouped, strict=True):
         lights.setdefault(str(each.group), set()).add(shot.light)
     wide = sum(widest(shoot, found) > FAR_DEG for found in lights.values())
     sizes = [sum(each.group == name for each in grouped) for name in lights]
-    return Result(np.array(errors), np.array(spreads), np.array(whites), len(lights), wide, sizes.count(1))
+    return Result(np.array(errors), np.array(spreads), np.array(whites), inside, len(lights), wide, sizes.count(1))
 
 
 def spread_within(shoot: Shoot, balances: list[Balance]) -> Float64s:
@@ -142,11 +154,11 @@ def widest(shoot: Shoot, lights: set[str]) -> float:
 
 
 def rendered(model: Model, name: str, seed: int) -> tuple[Shoot, list[Balance]]:
-    rng = np.random.default_rng([18, seed, list(SHOOTS).index(name)])
+    rng = np.random.default_rng([18, seed, KINDS.index(name)])
     shots = []
     truths: dict[tuple[str, str], Float64s] = {}
     matrices: dict[str, CameraMatrices] = {}
-    frames = list(render_shoot(name, PHOTOGRAPHS, rng, SIZE))
+    frames = list(render_singles(rng) if name == SINGLE else render_shoot(name, PHOTOGRAPHS, rng, SIZE))
     cameras = {frame.camera.name: frame.camera for frame in frames}
     for each in cameras.values():
         matrices[each.name] = CameraMatrices(each.name, each.color_matrix(2856), each.color_matrix(6504))
@@ -159,6 +171,16 @@ def rendered(model: Model, name: str, seed: int) -> tuple[Shoot, list[Balance]]:
         )  # fmt: skip
         shots.append(Shot(photo, light, frame.photo.illuminant))
     return Shoot(shots, truths), estimate(model, shots, rng)
+
+
+def render_singles(rng: np.random.Generator) -> Iterator[Frame]:
+    camera = VirtualCamera.random(rng)
+    for index in range(ROLL_LENGTH):
+        scene = str(rng.choice(list(SCENES)))
+        light = LIGHTS[str(rng.choice(SCENE_LIGHTS[scene]))](rng)
+        exposure = round(BRIGHTNESS[light.family] + float(rng.uniform(-1, 1)), 1)
+        time = datetime(2026, 6, 20, 10) + timedelta(minutes=7 * index)
+        yield Frame(render_photo(camera, scene, light, rng, SIZE), light, camera, time, exposure)
 
 
 def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Balance]]]:
@@ -178,9 +200,9 @@ def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Bala
     rng = np.random.default_rng(0)
     order = [scenes[index] for index in rng.permutation(len(scenes))]
     shoots = []
-    for start in range(0, len(order) - SCENES + 1, SCENES):
+    for start in range(0, len(order) - NUS_SCENES + 1, NUS_SCENES):
         chosen = []
-        for stop, scene in enumerate(order[start : start + SCENES]):
+        for stop, scene in enumerate(order[start : start + NUS_SCENES]):
             for place, index in enumerate(scene):
                 time = datetime(2026, 6, 20, 8) + timedelta(hours=stop, seconds=30 * place)
                 photo = replace(shots[index].photo, time=time)
@@ -236,29 +258,31 @@ def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
 
 
 def row(name: str, results: list[Result]) -> list[str]:
-    errors, spreads, whites = (
-        np.concatenate(parts, axis=1) for parts in zip(*(each[:3] for each in results), strict=True)
+    errors, spreads, whites, inside = (
+        np.concatenate(parts, axis=1) for parts in zip(*(each[:4] for each in results), strict=True)
     )
-    groups, wide, alone = (sum(counts) for counts in zip(*(each[3:] for each in results), strict=True))
+    groups, wide, alone = (sum(counts) for counts in zip(*(each[4:] for each in results), strict=True))
     before, after = spreads.mean(axis=1)
     cells = [name, str(len(results)), str(errors.shape[1]), *(f"{value:.2f}" for value in errors.mean(axis=1))]
     cells += [f"{before:.2f}", f"{after:.2f}", f"{before / max(after, 1e-9):.1f}"]
     cells += [f"{value:.2f}" for value in whites.mean(axis=1)]
+    cells += [f"{value:.0%}" for value in inside.mean(axis=1)]
     return [*cells, str(groups - alone), str(alone), str(wide)]
 
 
 HEADINGS = [
     "shoot", "shoots", "photographs", "mean error", "with sets", "spread", "with sets", "falls by", "of white",
-    "with sets", "groups", "alone", "wide",
+    "with sets", "below bound", "with sets", "groups", "alone", "wide",
 ]  # fmt: skip
 
 
 def main(name: str | None = None, images: str | None = None, matrices: str | None = None) -> None:
-    model = load_model(name)
+    seeds = TUNING if name == "--tune" else SEEDS
+    model = load_model(None if name == "--tune" else name)
     rows = []
     if images is None or matrices is None:
-        for kind in SHOOTS:
-            rows.append(row(kind, [measure(*rendered(model, kind, seed)) for seed in SEEDS]))
+        for kind in KINDS:
+            rows.append(row(kind, [measure(*rendered(model, kind, seed)) for seed in seeds]))
         show(f"Rendered shoots of {PHOTOGRAPHS} photographs, by {model.name}, degrees", HEADINGS, rows)
         return
     shoots = nus(model, Path(images), Path(matrices))
@@ -266,7 +290,7 @@ def main(name: str | None = None, images: str | None = None, matrices: str | Non
     for _, balances in shoots:
         balances[:] = [replace(each, photo=replace(each.photo, time=None)) for each in balances]
     rows.append(row("NUS, without times", [measure(*shoot) for shoot in shoots]))
-    show(f"Shoots of {SCENES} scenes of NUS, four to eight cameras a scene, degrees", HEADINGS, rows)
+    show(f"Shoots of {NUS_SCENES} scenes of NUS, four to eight cameras a scene, degrees", HEADINGS, rows)
 
 
 if __name__ == "__main__":

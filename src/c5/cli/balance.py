@@ -17,7 +17,7 @@ import typer
 
 from c5.choices import SELECTIONS, Fallback, Selection
 from c5.cli.config import find_taste
-from c5.cli.console import complain, console, errors, print_table, progress_bar
+from c5.cli.console import Follower, complain, console, errors, print_table, progress_bar
 from c5.cli.options import LOOKS, AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
@@ -376,9 +376,11 @@ class Run:
         # Sidecars wait for the disk, previews for a core.
         jobs = None if settings.previews else MOST_JOBS
         with ExitStack() as stack:
-            results = stack.enter_context(closing(balance(self.asked.paths, settings, wanted=self.due, tell=_note)))
-            written = stack.enter_context(closing(in_parallel(self.write, results, jobs)))
             progress = stack.enter_context(progress_bar())
+            follow = Follower(progress)
+            found = balance(self.asked.paths, settings, wanted=self.due, tell=_note, follow=follow)
+            results = stack.enter_context(closing(found))
+            written = stack.enter_context(closing(in_parallel(self.write, results, jobs)))
             for result, made in progress.track(written, len(self.due), description="balancing"):
                 self.take(_without_pixels(result), made, settings.selection.value)
 

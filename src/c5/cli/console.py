@@ -10,7 +10,15 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -88,6 +96,21 @@ class Log:
 
 def _clock(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
+
+
+class Follower:
+    """Shows how far the steps have come that precede the first result: a bar each, or lines now and then."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.tasks: dict[str, tuple[TaskID, Log]] = {}
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if what not in self.tasks:
+            self.tasks[what] = self.progress.add_task(what, total=total), Log(what, total)
+        task, log = self.tasks[what]
+        self.progress.update(task, completed=done, total=total, visible=done < total)
+        log.advance(done)
 
 
 def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:

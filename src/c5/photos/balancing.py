@@ -139,6 +139,7 @@ def balance(
     *,
     wanted: Collection[Path] | None = None,
     tell: Callable[[str], object] = str,
+    follow: Callable[[str, int, int], object] = lambda what, done, total: None,
 ) -> Generator[Balance | Failure, None, None]:
     """The white balance of each photograph, in the order of `paths`, as soon as it is known.
 
@@ -149,7 +150,8 @@ def balance(
     read.
 
     With `wanted`, only these photographs have results; the others serve for rolls, sequences and groups. `tell` is
-    given what is to be said of the set as a whole, in a line each.
+    given what is to be said of the set as a whole, in a line each; `follow` what is done before the first result of a
+    set, how much of it, and of how much.
     """
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
@@ -170,7 +172,11 @@ def balance(
         estimates = in_parallel(lambda each: estimate(*each, settings), known, settings.jobs)
         results = (result for _, result in stack.enter_context(closing(estimates)))
         if settings.sets is not None:
-            results = _balance_sets(list(results), settings.sets, asked, settings, tell)
+            held = []
+            for result in results:
+                held.append(result)
+                follow("reading", len(held), len(files))
+            results = _balance_sets(held, settings.sets, asked, settings, tell, partial(follow, "grouping"))
         else:
             if settings.smooth:
                 results = smooth_in_turn(results, rolls.moments, settings.fallback)
@@ -190,10 +196,11 @@ def _balance_sets(
     asked: Collection[Path],
     settings: Settings,
     tell: Callable[[str], object],
+    follow: Callable[[int, int], object],
 ) -> Iterator[Balance | Failure]:
     """The photographs of a set with their groups, in the same order; thumbnails are read now."""
     balances, failures = balance_sets(
-        [result for result in results if isinstance(result, Balance)], sets, settings.fallback, tell
+        [result for result in results if isinstance(result, Balance)], sets, settings.fallback, tell, follow
     )
     grouped = {balance.path: balance for balance in balances}
     yield from failures

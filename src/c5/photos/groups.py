@@ -75,12 +75,16 @@ class Sets:
 
 
 def balance_sets(
-    balances: Sequence[Balance], sets: Sets, fallback: Fallback, tell: Callable[[str], object]
+    balances: Sequence[Balance],
+    sets: Sets,
+    fallback: Fallback,
+    tell: Callable[[str], object],
+    follow: Callable[[int, int], object] = lambda done, total: None,
 ) -> tuple[list[Balance], list[Failure]]:
     """The same photographs, each with its group and the light of its group, and what could not be done.
 
     Where an estimate is uncertain, the fallback is another one of the same photograph. A group with a reference gets
-    the light of that.
+    the light of that. `follow` is told how much is done, and of how much.
     """
     places = {printable(os.path.abspath(balance.path)): index for index, balance in enumerate(balances)}
     given = {printable(path): name for path, name in sets.groups.items()}
@@ -103,7 +107,8 @@ def balance_sets(
         return [], failures
     views = _see_lights(balances, fallback, measured)
     views = _align_clocks(views, balances, tell)
-    names = _name_groups(balances, views, {places[file]: name for file, name in given.items() if file in places})
+    named = {places[file]: name for file, name in given.items() if file in places}
+    names = _name_groups(balances, views, named, follow)
     if len(balances) == 1:
         tell("one photograph: there is nothing to group it with")
     untimed = int(np.isnan(views.seconds).sum())
@@ -208,12 +213,15 @@ def _align_clocks(views: Views, balances: Sequence[Balance], tell: Callable[[str
     return replace(views, seconds=seconds)
 
 
-def _name_groups(balances: Sequence[Balance], views: Views, given: Mapping[int, str]) -> list[str]:
+def _name_groups(
+    balances: Sequence[Balance], views: Views, given: Mapping[int, str], follow: Callable[[int, int], object]
+) -> list[str]:
     """The group of each photograph: as given, or a number by the time of its first photograph."""
     free = np.array([index for index in range(len(balances)) if index not in given], dtype=np.intp)
     # In an order that no name or folder changes, so that ties are decided the same way.
     free = free[np.lexsort((*views.uv[free].T, views.seconds[free]))]
-    labels = dict(zip(free.tolist(), group_lights(views.take(free)).tolist(), strict=True)) if free.size else {}
+    found_labels = group_lights(views.take(free), follow).tolist() if free.size else []
+    labels = dict(zip(free.tolist(), found_labels, strict=True))
     unused = (
         name for number in range(1, len(balances) + len(given) + 1) if (name := str(number)) not in {*given.values()}
     )

@@ -19,7 +19,9 @@ apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +50,8 @@ MATRICES = 0.05
 """How far the matrices of a camera are off, in nats: a degree or two."""
 ROUNDS = 50
 """Lights and offsets of cameras are found in turn."""
+TIE = 1e-6
+"""Of equally likely pairs, chance decides which is joined first: in a regular shoot they would wait for each other."""
 BURST = 8.0
 """Seconds: photographs that are nearer show the same."""
 
@@ -91,6 +95,16 @@ class Views:
     space: Labels
     """(n,) photographs in different spaces cannot be compared."""
 
+    @cached_property
+    def precision(self) -> Float64s:
+        """(n, 2, 2) inverses of the covariances."""
+        return np.asarray(np.linalg.inv(self.covariance))
+
+    @cached_property
+    def order(self) -> Labels:
+        """The photographs whose time is known, by time."""
+        return np.argsort(self.seconds, kind="stable")[: int(np.isfinite(self.seconds).sum())]
+
     def take(self, chosen: Labels) -> Views:
         """Those of some photographs."""
         return Views(*(getattr(self, each.name)[chosen] for each in fields(self)))
@@ -109,18 +123,32 @@ def from_common(uv: Float64s, matrices: CameraMatrices) -> Float64s:
     return as_illuminant(matrices.matrix(kelvin) @ white)
 
 
-def group_lights(views: Views) -> Labels:
-    """(n,) numbers from 0, the same for photographs in the same light. Their order does not matter but for ties."""
-    labels: Labels = np.arange(len(views.uv))
+def group_lights(views: Views, follow: Callable[[int, int], object] = lambda done, total: None) -> Labels:
+    """(n,) numbers from 0, the same for photographs in the same light. Their order does not matter but for ties.
+
+    `follow` is told how much is done, and of how much.
+    """
+    count = len(views.uv)
+    labels: Labels = np.arange(count)
     course = find_course(views)
+    best, scores = np.zeros(count, dtype=np.intp), np.full(count, -np.inf)
+    is_stale = np.ones(count, dtype=bool)
     while True:
-        best, scores = _Groups(views, labels, course).find_partners()
+        groups = _Groups(views, labels, course)
+        for group in np.flatnonzero(is_stale).tolist():
+            if len(best) == count:
+                follow(group, 2 * count)
+            row = groups.score(group)
+            best[group], scores[group] = row.argmax(), row.max()
+            is_better = row > scores
+            best[is_better], scores[is_better] = group, row[is_better]
         places = np.arange(len(best))
-        mutual = (best[best] == places) & (scores > 0)
-        if not mutual.any():
-            return _keep_doubtful_apart(views, labels, course)
-        first = np.where(mutual, np.minimum(places, best), places)
-        labels = np.unique(first[labels], return_inverse=True)[1]
+        is_mutual = (best[best] == places) & (scores > 0)
+        if not is_mutual.any():
+            return _keep_doubtful_apart(views, labels, course, follow)
+        kept, to = np.unique(np.where(is_mutual, np.minimum(places, best), places), return_inverse=True)
+        labels, is_stale = to[labels], (is_mutual | is_mutual[best])[kept]
+        best, scores = to[best[kept]], np.where(is_stale, -np.inf, scores[kept])
 
 
 def find_course(views: Views) -> Course:
@@ -161,14 +189,16 @@ def _likelihood(views: Views, first: Labels, second: Labels, pauses: Float64s, c
     return float(np.logaddexp(np.log(same) + alike, np.log(1 - same) + differ).sum())
 
 
-def _keep_doubtful_apart(views: Views, labels: Labels, course: Course) -> Labels:
+def _keep_doubtful_apart(views: Views, labels: Labels, course: Course, follow: Callable[[int, int], object]) -> Labels:
     """The same groups without the photographs that might as well be in the light of another group.
 
     Frames of a burst show the same, so that they stay together and do not vouch for each other.
     """
     result, count = labels.copy(), int(labels.max()) + 1
-    sizes = np.bincount(labels)
+    sizes, seen = np.bincount(labels), len(labels)
     for burst in _bursts(views.seconds):
+        follow(seen, 2 * len(labels))
+        seen += len(burst)
         for own in set(labels[burst].tolist()):
             photos = burst[labels[burst] == own]
             if len(photos) == sizes[own]:
@@ -193,8 +223,7 @@ def _bursts(seconds: Float64s) -> list[Labels]:
 
 def fuse_lights(views: Views, members: Labels) -> Float64s:
     """(2,) the light that some photographs agree on, each weighed by what it is sure of."""
-    precision = np.linalg.inv(views.covariance[members])
-    return np.asarray(_average(views.uv[members], precision, np.zeros_like(members))[0][0])
+    return np.asarray(_average(views.uv[members], views.precision[members], np.zeros_like(members))[0][0])
 
 
 def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
@@ -222,10 +251,13 @@ def _average(
 
     A prior of some precision says that it is zero.
     """
-    total = np.tile(prior * np.eye(2), (int(keys.max()) + 1, 1, 1))
-    moment = np.zeros(total.shape[:2])
-    np.add.at(total, keys, precision)
-    np.add.at(moment, keys, np.einsum("nij,nj->ni", precision, uv))
+
+    def add(values: NDArray[np.floating]) -> Float64s:
+        sums = [np.bincount(keys, column) for column in values.reshape(len(keys), -1).T]
+        return np.stack(sums, axis=-1, dtype=np.float64).reshape(-1, *values.shape[1:])
+
+    total = add(precision) + prior * np.eye(2)
+    moment = add(np.einsum("nij,nj->ni", precision, uv))
     return np.asarray(np.linalg.solve(total, moment[..., None])[..., 0]), total
 
 
@@ -235,7 +267,7 @@ class _Groups:
     def __init__(self, views: Views, labels: Labels, course: Course) -> None:
         self.course = course
         count = int(labels.max()) + 1
-        self.uv, total = _average(views.uv, np.linalg.inv(views.covariance), labels)
+        self.uv, total = _average(views.uv, views.precision, labels)
         self.covariance = (FLICKER * (1 + COMMON * (np.bincount(labels) - 1)))[:, None, None] * np.linalg.inv(total)
         known = np.isfinite(views.exposure)
         weights = np.bincount(labels[known], minlength=count)
@@ -244,15 +276,8 @@ class _Groups:
             self.exposure = sums / weights
         self.space = np.zeros(count, dtype=np.intp)
         self.space[labels] = views.space
-        order = np.argsort(views.seconds, kind="stable")
-        self.seconds = views.seconds[order][: int(np.isfinite(views.seconds).sum())]
-        self.labels = labels[order][: len(self.seconds)]
-
-    def find_partners(self) -> tuple[Labels, Float64s]:
-        """For each group, the one that is likeliest to be in the same light, and the logarithm of the odds of that."""
-        rows = [self.score(group) for group in range(len(self.uv))]
-        best = np.array([row.argmax() for row in rows], dtype=np.intp)
-        return best, np.array([row[place] for row, place in zip(rows, best, strict=True)])
+        self.seconds, self.labels = views.seconds[views.order], labels[views.order]
+        self.first = np.unique(labels, return_index=True)[1]
 
     def score(self, group: int) -> Float64s:
         """(groups,) the logarithm of the odds that each is in the light of one of them."""
@@ -261,6 +286,7 @@ class _Groups:
         score = (
             np.log(same) - np.log(1 - same) + alike - differ + _compare_exposures(self.exposure - self.exposure[group])
         )
+        score += TIE * _shuffle(self.first, self.first[group])
         score[(self.space != self.space[group]) | (np.arange(len(score)) == group)] = -np.inf
         return score
 
@@ -274,6 +300,11 @@ class _Groups:
             near = np.minimum(near, np.abs(self.seconds - own[np.maximum(after - 1, 0)]))
             np.minimum.at(pauses, self.labels, near)
         return pauses
+
+
+def _shuffle(one: Labels, two: Labels) -> Float64s:
+    """Numbers from 0 to 1 that look random, the same for two photographs whichever comes first."""
+    return np.asarray(((one + two) * 2654435761 ^ (one * two) * 2246822519) % 65521 / 65521)
 
 
 def _chance_of_same(pauses: Float64s, course: Course) -> Float64s:

@@ -466,6 +466,7 @@ class Session:
                 del self._work[what]
 
     def _prepare(self) -> None:
+        _give_way()
         self._problem = ""
         try:
             with ExitStack() as stack:
@@ -534,8 +535,8 @@ class Session:
                 work.done += 1
                 if self._stopping.is_set():
                     return
-        with self._working("groups", 1):
-            self._share_lights()
+        with self._working("groups", 1) as work:
+            self._share_lights(work.follow)
 
     def _take_light(self, entry: Entry, result: Balance | Failure) -> None:
         if isinstance(result, Developed):
@@ -549,7 +550,7 @@ class Session:
             entry.own, entry.failure = replace(result, photo=replace(photo, thumbnail=None)), ""
         self._touch(entry)
 
-    def _share_lights(self) -> None:
+    def _share_lights(self, follow: Callable[[int, int], object] = lambda done, total: None) -> None:
         """Give every group its light; photographs that are in none yet are grouped first."""
         while True:
             with self._lock:
@@ -557,7 +558,7 @@ class Session:
                 known = [(entry, entry.own) for entry in self._entries.values() if entry.own is not None]
             # Without the lock: the first time takes many seconds, and pages go on asking.
             sets = self._describe_sets([entry for entry, _ in known], decisions)
-            shared, _ = balance_sets([own for _, own in known], sets, Fallback.NONE, self._say)
+            shared, _ = balance_sets([own for _, own in known], sets, Fallback.NONE, self._say, follow)
             with self._lock:
                 if (decisions.groups, decisions.references) == (self._decisions.groups, self._decisions.references):
                     self._take_shared([entry for entry, _ in known], shared)
@@ -671,6 +672,12 @@ class Session:
     def _short(self, text: object) -> str:
         """Text without the folder, which everybody knows."""
         return printable(str(text).replace(f"{self.folder}{os.sep}", ""))
+
+
+def _give_way() -> None:
+    """Let the browser come first. On Linux this is about the calling thread and all that it starts."""
+    if hasattr(os, "nice"):
+        os.nice(19)
 
 
 def _decode(jpeg: bytes) -> Pixels:

@@ -22,6 +22,9 @@ class Work:
         taken = time.monotonic() - self.started
         return None if not self.done or taken < 0.5 else taken / self.done * (self.total - self.done)
 
+    def follow(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+
     def tell(self) -> dict[str, Any]:
         left = self.left
         return {

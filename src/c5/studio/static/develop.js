@@ -8,12 +8,17 @@ const CLIPPED = 1;
 const COUNTED = 2;
 const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 
-const tone = (light) => Math.min(Math.max((light * 1.2) / (1 + 0.25 * light), 0), 1);
+const clamp = (value) => Math.min(Math.max(value, 0), 1);
+const tone = (light) => clamp((Math.max(light, 0) * 1.2) / (1 + 0.25 * Math.max(light, 0)));
 const encode = (light) =>
   Math.round(255 * (light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055));
 
 const ENCODED = new Uint8Array(STEPS + 1);
-for (let step = 0; step <= STEPS; step += 1) ENCODED[step] = encode(tone((step + 0.5) * (BRIGHTEST / STEPS)));
+const SHOWN = new Uint8Array(STEPS + 1); // of light that has been toned
+for (let step = 0; step <= STEPS; step += 1) {
+  ENCODED[step] = encode(tone((step + 0.5) * (BRIGHTEST / STEPS)));
+  SHOWN[step] = encode(Math.min((step + 0.5) / STEPS, 1));
+}
 
 export class Preview {
   // `buffer` is what c5.photos.previews.Preview.encode makes.
@@ -127,11 +132,13 @@ function shrink({ rgb, flags, width, height }, times) {
 // Clipped pixels become neutral, unless a channel is so dark that the thing has a color.
 function whiten(r, g, b, m) {
   const [low, high] = DARKEST_WHITE;
-  const white = Math.min(Math.max((Math.min(r, g, b) - low) / (high - low), 0), 1);
-  const toned = [0, 3, 6].map((row) => tone(Math.max(m[row] * r + m[row + 1] * g + m[row + 2] * b, 0)));
-  const most = Math.max(...toned);
-  const [red, green, blue] = toned.map((value) => encode(value + (most - value) * white));
-  return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
+  const white = clamp((Math.min(r, g, b) - low) / (high - low));
+  const red = tone(m[0] * r + m[1] * g + m[2] * b);
+  const green = tone(m[3] * r + m[4] * g + m[5] * b);
+  const blue = tone(m[6] * r + m[7] * g + m[8] * b);
+  const most = Math.max(red, green, blue);
+  const show = (value) => SHOWN[((value + (most - value) * white) * STEPS) | 0];
+  return 0xff000000 | (show(blue) << 16) | (show(green) << 8) | show(red);
 }
 
 // What a camera sees of every light, as c5.photos.plane tabulates it.

@@ -340,7 +340,7 @@ let failures = 0;
 
 async function keepAsking() {
   try {
-    await poll();
+    if (!busy) await poll(); // a slider that moves needs the machine
     if (failures) byId("problems").dataset.shown = "";
     if (failures) showShoot();
     failures = 0;

@@ -4,7 +4,7 @@ import { Plane, Preview } from "./develop.js";
 import { ask, askJson, indexOf, store } from "./store.js";
 
 const KEPT = 4;
-const SLOW = 45; // milliseconds: a picture that takes longer is drawn coarser while a slider moves
+const SLOW = 30; // milliseconds: a picture that takes longer is drawn coarser while a slider moves
 const COARSEST = 3; // so many times more than when it rests
 const pictures = new Map(); // by id, the latest last
 const planes = new Map(); // by camera
