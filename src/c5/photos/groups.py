@@ -23,7 +23,6 @@ from c5.errors import C5Error, ImageError, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.files import Failure
 from c5.photos.lights import (
-    COMMON,
     MATRICES,
     Labels,
     Views,
@@ -53,6 +52,9 @@ CARD = 0.05
 MEASURED_PIXELS = 4_000_000
 MOST_CLIPPED, DARKEST = 0.05, 0.005
 """Of a gray card: the part that may be clipped, and the least brightness of a channel."""
+
+ALIKE = 0.6
+"""The share of the variance of errors that photographs of one light have in common: so much is left of it in groups."""
 
 
 class Reference(NamedTuple):
@@ -135,8 +137,8 @@ def _share_light(
     if len(members) == 1 and not cards:
         return
     fused_uv = fuse_lights(views, members)
-    degrees = np.array([balances[index].uncertainty or 0 for index in members])
-    fused = ((1 + COMMON * (len(members) - 1)) / np.sum(1 / np.maximum(degrees, 0.1) ** 2)) ** 0.5
+    degrees = np.maximum([balances[index].uncertainty or 0 for index in members], 0.1)
+    fused = ((1 + ALIKE * (len(members) - 1)) / np.sum(1 / degrees**2)) ** 0.5
     for index in members.tolist():
         # A card that the same camera took says more than matrices do.
         camera = balances[index].photo.camera
