@@ -27,7 +27,7 @@ from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import cache_folder, check_folder, printable
 from c5.io.worker import close_workers
 from c5.parallel import in_parallel
-from c5.photos.balancing import UNCERTAIN_DEG, Balance, Settings, balance
+from c5.photos.balancing import Balance, Settings, balance
 from c5.photos.embedded import read_embedded
 from c5.photos.explain import draw_explanation
 from c5.photos.files import Developed, Failure, digest_file, list_photographs
@@ -196,10 +196,9 @@ class Session:
         final = self._finish(entry)
         if final is None or entry.own is None:
             return row | {"version": row["thumbnail"]}
-        own = entry.own.uncertainty or 0
         told = describe(final)
         row |= {key: told[key] for key in ABOUT if key != "file"}
-        row |= {"doubt": round(own, 2), "doubtful": own > UNCERTAIN_DEG, "roll": told["roll"]}
+        row |= {"doubt": round(final.uncertainty or 0, 2), "doubtful": final.uncertain, "roll": told["roll"]}
         row["kelvin_low"], row["kelvin_high"] = told["kelvin_low"], told["kelvin_high"]
         row |= {"known": True, "movable": final.photo.matrices is not None}
         seen = hashlib.blake2b(np.round(final.illuminant, 5).tobytes(), digest_size=5).hexdigest()
