@@ -35,6 +35,7 @@ from c5.photos.photo import Photo, Thumbnail
 from c5.photos.picture import turn
 from c5.photos.plane import MIREDS, TINTS, tabulate_plane
 from c5.photos.previews import Thumbnails, pack_thumbnail, read_preview, turn_thumbnail, unpack_thumbnail
+from c5.photos.taste import Taste
 from c5.studio.decisions import decide
 from c5.studio.journal import Journal
 from c5.studio.session import ConflictError, Session
@@ -257,6 +258,25 @@ def test_a_correction_goes_to_one_to_the_group_to_the_rest(session: Session) -> 
     assert {id: session.develop(id)["illuminant"] for id in before} == before
     with pytest.raises(C5Error, match="nothing to undo"):
         session.act({"do": "undo"}, session.tell()["number"])
+
+
+def test_looks_are_where_the_sliders_start(shoot: Path, opened: Session, tmp_path: Path) -> None:
+    taste = Taste(always={"keep_warmth": True, "tint": 4})
+    with studio(copy(shoot, tmp_path / "shoot"), tmp_path / "home", taste=taste) as liked:
+        for name, row in rows(liked).items():
+            neutral, told = opened.develop(rows(opened)[name]["id"]), liked.develop(row["id"])
+            balance = opened._finish(opened._find(rows(opened)[name]["id"]))
+            assert balance is not None
+            assert told["illuminant"] == taste.apply(balance).illuminant.tolist()
+            assert told["light"] == told["illuminant"] != neutral["illuminant"]
+            assert row["light_kelvin"] == rows(opened)[name]["light_kelvin"]
+            assert row["by"] != "hand"
+        id, before = row["id"], told["illuminant"]
+        liked.act({"do": "adjust", "ids": [id], "strength": 1, "warmer": 10, "tint": 0}, liked.tell()["number"])
+        assert liked.develop(id)["light"] == before != liked.develop(id)["illuminant"]
+        changed = rows(liked)[name]
+        assert changed["look"].endswith(", then +10 mired")
+        assert changed["light_kelvin"] == row["light_kelvin"]
 
 
 def test_groups_are_split_joined_and_named(session: Session) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from c5.cli.balance import open_catalog
+from c5.cli.config import find_taste
 from c5.cli.console import console, errors
 from c5.cli.options import CameraName, CatalogFile, ModelName
 from c5.errors import ParameterError, ReadError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def studio(
+    ctx: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder of photographs; what is below counts too.")
     ] = Path(),
@@ -35,8 +37,8 @@ def studio(
 ) -> None:
     """Look at a shoot, correct it and write it, on a page that only this machine can see.
 
-    Photographs are balanced as by `c5 balance --sets`. What you decide is kept at once: close the page or the program,
-    and go on later with the same command. Ctrl-C ends it.
+    Photographs are balanced as by `c5 balance --sets`, with your looks. What you decide is kept at once: close the page
+    or the program, and go on later with the same command. Ctrl-C ends it.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ParameterError("this needs a server: run pip install 'c5-awb[studio]'")
@@ -51,7 +53,7 @@ def studio(
         raise ReadError(f"{folder}: no such folder; give one of photographs")
     if out is not None:
         check_folder(out)
-    loaded = load_model(model)
+    loaded, taste = load_model(model), find_taste(ctx)
 
     def open_settings(stack: ExitStack) -> Settings:
         return Settings(loaded, catalog=open_catalog(catalog, stack), camera=camera)
@@ -62,7 +64,7 @@ def studio(
     offered = {name: output for name, output in outputs.items() if out is not None or not output.copies}
     token = secrets.token_urlsafe(24)
     with listen(port) as listener:
-        session = Session(folder, open_settings, offered, out)
+        session = Session(folder, open_settings, offered, out, taste=taste)
         address = f"http://{HOST}:{listener.getsockname()[1]}/{token}/"
         console.print(address)
         errors.print("the studio is open at this address; Ctrl-C ends it")

@@ -108,11 +108,13 @@ class Session:
         outputs: Mapping[str, Output],
         out: Path | None = None,
         *,
+        taste: Taste | None = None,
         journal: Path | None = None,
         cache: Path | None = None,
     ) -> None:
         self.folder = Path(os.path.abspath(folder))
         self.outputs, self.out = dict(outputs), out
+        self.taste = taste or Taste()
         self.start = secrets.token_hex(8)
         """Another one each time: a page sees that the program was started again."""
         self._open_settings = open_settings
@@ -265,10 +267,10 @@ class Session:
 
     def develop(self, id: str) -> dict[str, Any]:
         """What a page needs to develop the pixels: lights and matrices, and where the light stands in the plane."""
-        final = self._finish(self._find(id))
-        if final is None:
+        start, final = self._start(self._find(id)), self._finish(self._find(id))
+        if start is None or final is None:
             raise ParameterError("its light is still being found")
-        photo, light = final.photo, final.illuminant if final.light is None else final.light
+        photo, light = final.photo, start.illuminant
         place = None
         if photo.matrices is not None:
             try:
@@ -404,21 +406,27 @@ class Session:
         if os.path.realpath(entry.path) != os.path.join(os.path.realpath(self.folder), entry.name):
             raise ReadError(f"{entry.name}: is a link by now, and is not followed")
 
-    def _finish(self, entry: Entry) -> Balance | None:
-        """The last word on a photograph: its light and what the person wants of it; None until its light is known."""
+    def _start(self, entry: Entry) -> Balance | None:
+        """What corrections are relative to: the light and the look that is liked in general; None until it is known."""
         with self._lock:
             known, correction = entry.shared or entry.own, self._decisions.corrections.get(entry.id)
             gray = None if correction is None or correction.gray is None else self._carry(correction.gray, entry)
-        if known is None or correction is None:
-            return known
-        if gray is not None:
+        if known is not None and gray is not None:
             known = replace(known, illuminant=gray, source="reference", uncertainty=None)
-        if correction.look is None:
-            return known
+        return None if known is None else self.taste.apply(known)
+
+    def _finish(self, entry: Entry) -> Balance | None:
+        """The last word on a photograph: its light and what the person wants of it; None until its light is known."""
+        start, correction = self._start(entry), self._decisions.corrections.get(entry.id)
+        if start is None or correction is None or correction.look is None:
+            return start
         look = correction.look
         values = {"strength": look.strength, "warmer": look.warmer, "tint": look.tint}
-        wanted = Taste(always=values).apply(known)
-        return known if wanted.light is None else replace(wanted, source="hand")  # without matrices nothing moves
+        wanted = Taste(always=values).apply(replace(start, light=None))
+        if wanted.light is None:  # without matrices nothing moves
+            return start
+        looks = ", then ".join(each for each in (start.look, wanted.look) if each)
+        return replace(wanted, source="hand", look=looks, light=wanted.light if start.light is None else start.light)
 
     def _carry(self, gray: Gray, entry: Entry) -> Float64s | None:
         """The light of a gray patch as the camera of a photograph sees it; None where matrices do not lead there."""
