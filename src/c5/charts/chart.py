@@ -22,7 +22,7 @@ PATCHES = COLUMNS * ROWS
 MEASURED = np.arange(18, 23)
 """The grays of the last row whose color tells the light: black is mostly glare."""
 
-MOST_OFF, MOST_OFF_ANY = 3.0, 12.0
+MOST_OFF, MOST_OFF_ANY = 2.0, 12.0
 """Degrees by which patches may miss the chart's colors: root mean square, and each."""
 MOST_TONE = 2.5
 """How far a tone curve may have moved the brightness of patches, in standard errors: in a print, one has."""
