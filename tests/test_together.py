@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(processes: int, *arguments: Any) -> subprocess.Popen[str]:
+def start(processes: int, *arguments: Any, program: Sequence[Any] = ("-m", "c5")) -> subprocess.Popen[str]:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
@@ -58,7 +60,7 @@ def start(processes: int, *arguments: Any) -> subprocess.Popen[str]:
         command += ["-m", "torch.distributed.run", f"--nproc-per-node={processes}", f"--master-port={port}"]
     environment = os.environ | {"PYTHONPATH": str(Path(c5.__file__).parents[1]), "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.Popen(
-        [*command, "-m", "c5", "train", *map(str, arguments)],
+        [*command, *map(str, (*program, "train", *arguments))],
         env=environment | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -75,26 +77,36 @@ def losses(run: Path) -> list[float]:
     return [epoch["loss"] for epoch in json.loads(read_checkpoint(run / "checkpoint.pt", "cpu")["history"])]
 
 
+def options(recipe: str, epochs: int) -> list[Any]:
+    """Of a small network, an epoch of which has one step."""
+    small = ("n=16", "widths=[4, 8]", "m=4", *SETTINGS[recipe])
+    return ["--recipe", recipe, "--epochs", epochs, *(part for field in small for part in ("--set", field))]
+
+
 @pytest.mark.parametrize("recipe", list(SETTINGS))
 def test_two_processes_take_the_steps_of_one(data: Path, tmp_path: Path, recipe: str) -> None:
-    """An epoch has one step here. Steps as small as these do not make more of a difference in rounding than it is."""
-    small = ("n=16", "widths=[4, 8]", "m=4", "learning_rate=0.00003", *SETTINGS[recipe])
-    options = ["--recipe", recipe, "--epochs", STEPS, *(part for field in small for part in ("--set", field))]
-    alone = start(1, data, "-o", tmp_path / "one", *options)
+    """At the recipe's own learning rate, in float64: in float32, each step makes more of what rounding began with."""
+    exact = partial(start, program=[Path(__file__).with_name("exact_training.py")])
+    alone = exact(1, data, "-o", tmp_path / "one", *options(recipe, STEPS))
     while alone.poll() is None and not (tmp_path / "one/checkpoint.pt").exists():
         time.sleep(0.05)
     shutil.copytree(tmp_path / "one", tmp_path / "half")
     finish(alone)
     one = losses(tmp_path / "one")
-    finish(start(2, data, "-o", tmp_path / "two", *options))
     assert len(one) == STEPS
-    np.testing.assert_allclose(losses(tmp_path / "two"), one, rtol=1e-5)
+    finish(exact(2, data, "-o", tmp_path / "two", *options(recipe, STEPS)))
+    np.testing.assert_allclose(losses(tmp_path / "two"), one, rtol=1e-9)
     if recipe == "plain":  # begun by one, finished by two
-        done = len(losses(tmp_path / "half"))
-        assert done < STEPS
-        finish(start(2, "--resume", tmp_path / "half"))
-        np.testing.assert_allclose(losses(tmp_path / "half"), one, rtol=1e-5)
-        assert c5.load_model(tmp_path / "half/model.c5").name == "half"
+        assert len(losses(tmp_path / "half")) < STEPS
+        finish(exact(2, "--resume", tmp_path / "half"))
+        np.testing.assert_allclose(losses(tmp_path / "half"), one, rtol=1e-9)
+
+
+def test_two_processes_write_one_model(data: Path, tmp_path: Path) -> None:
+    for processes, name in ((1, "one"), (2, "two")):
+        finish(start(processes, data, "-o", tmp_path / name, *options("plain", 3)))
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5)
+    assert c5.load_model(tmp_path / "two/model.c5").name == "two"
 
 
 def test_a_set_that_is_larger_than_memory_trains_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
