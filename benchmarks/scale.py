@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,12 +68,15 @@ def render(folder: Path, count: int) -> None:
 
 @contextmanager
 def timed(into: dict[str, tuple[float, float]], name: str) -> Iterator[None]:
-    """Seconds on the clock, and of all cores together."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    """Seconds on the clock, and of all cores together: of this process and of those that end meanwhile."""
+    before, began = spent(), time.perf_counter()
     yield
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    into[name] = (time.perf_counter() - began, spent)
+    into[name] = (time.perf_counter() - began, spent() - before)
+
+
+def spent() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def measure_files(folder: Path, count: int) -> None:
@@ -88,13 +92,11 @@ def measure_files(folder: Path, count: int) -> None:
     assert [path.read_bytes() for path in parts[0]] == [path.read_bytes() for path in parts[1]]
     assert [path.read_bytes() for path in parts[0]] == [path.read_bytes() for path in parts[2]]
     one, two = times["one process"][0], times["two processes"][0]
-    rows = []
-    for name, (seconds, cores) in times.items():
-        cpu = "" if "Ray" in name else f"{1e3 * cores / count:.1f}"
-        rows.append(
-            [name, f"{seconds:.0f}", f"{count / seconds:.0f}", cpu, f"{one / seconds:.2f}", f"{seconds / two:.2f}"]
-        )
-    headings = ["workers", "seconds", "files a second", "CPU ms a file", "times one process", "time of two processes"]
+    rows = [
+        [name, f"{seconds:.0f}", f"{count / seconds:.0f}", f"{one / seconds:.2f}", f"{seconds / two:.2f}"]
+        for name, (seconds, _) in times.items()
+    ]
+    headings = ["workers", "seconds", "files a second", "times one process", "time of two processes"]
     show(f"{count} DNGs of {SIZE[1]} x {SIZE[0]} pixels; the same bytes from all three", headings, rows)
     sizes = [
         ["read: the file", f"{sum(path.stat().st_size for path in source.rglob('*.dng')) / count:.0f}"],
@@ -142,14 +144,12 @@ def measure_costs(folder: Path, count: int = 240) -> None:
 
 @contextmanager
 def core_seconds(into: dict[str, float], name: str) -> Iterator[None]:
-    def spent() -> float:
-        close_workers()  # whose time counts once they have ended
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return sum(each.ru_utime + each.ru_stime for each in used)
-
-    before = spent()
-    yield
-    into[name] = spent() - before
+    times: dict[str, tuple[float, float]] = {}
+    close_workers()  # whose time counts once they have ended
+    with timed(times, name):
+        yield
+        close_workers()
+    into[name] = times[name][1]
 
 
 def size(folder: Path) -> int:
@@ -180,94 +180,123 @@ def measure_rows(folder: Path, drawn: int, estimated: int) -> None:
     model = load_model()
     job = Job(str(folder), place.address, f"_work/model-{model.identity}.c5")
     place.write(job.model, encode_model(model.file))
-    began = time.perf_counter()
-    files, sizes = make_up(Path(place.address, COUNTED), drawn)
-    made = time.perf_counter() - began
-    times: dict[str, float] = {}
-    with processes(2) as spread:
-        run = running._Run(job, place, spread, lambda what, done, total: None, {})
-        began = time.perf_counter()
+    counted = Path(place.address, COUNTED)
+    counted.mkdir(parents=True)
+    photos, shards = make_up_photos(), -(-drawn // MOST)
+    sizes = [min(MOST, drawn - MOST * number) for number in range(shards)]
+    files: list[str] = []
+    times: dict[str, tuple[float, float]] = {}
+    tell = Teller()
+    with timed(times, f"made up: {drawn} rows"), processes(2) as spread:
+        for _, name in spread(partial(make_up, counted, photos), enumerate(sizes)):
+            files.append(name)
+            tell("making up shards", len(files), shards)
+    with timed(times, f"two: {drawn} rows"), processes(2) as spread:
+        run = running._Run(job, place, spread, tell, {})
         cameras, rolls = run._draw(files)
         profiles = run._calibrate(rolls, model)
-        times[f"two: {drawn} rows, {len(profiles)} profiles"] = time.perf_counter() - began
-        wanted = -(-estimated // MOST)
-        spool = Spool([])
-        spool.sizes = sizes[:wanted]
-        began = time.perf_counter()
+    spool = Spool([])
+    spool.sizes = sizes[: -(-estimated // MOST)]
+    wanted = len(spool.sizes)
+    with timed(times, f"three: {spool.files} rows"), processes(2) as spread:
+        run = running._Run(job, place, spread, tell, {})
         run._estimate(spool, files[:wanted], cameras[:wanted], profiles, model)
-        times[f"three: {sum(spool.sizes)} rows"] = time.perf_counter() - began
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    rows = [[name, f"{seconds / 60:.1f}"] for name, seconds in times.items()]
-    show("Stages two and three, two processes", ["stage", "minutes"], rows)
+    rows = [[name, f"{seconds / 60:.1f}", f"{cores / 60:.1f}"] for name, (seconds, cores) in times.items()]
+    show(f"Two processes, {len(profiles)} cameras", ["stage", "minutes", "minutes of a core"], rows)
     print(f"\nmemory at most: {own / 1e6:.2f} GB, and {child / 1e6:.2f} GB for each of two workers")
-    print(f"(making the rows up took {made / 60:.1f} minutes)")
     shutil.rmtree(place.address)
 
 
-def make_up(folder: Path, rows: int) -> tuple[list[str], list[int]]:
-    """Counted shards of photographs that nobody took, of a few hundred cameras; some have many, most have few."""
-    rng = np.random.default_rng(1)
-    grid = load_model().grid
-    camera = VirtualCamera.random(rng)
+class Teller:
+    """Prints what is done and how long the rest will take, now and then."""
+
+    def __init__(self) -> None:
+        self._what, self._began, self._said = "", 0.0, 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._began, self._said = what, now, now
+        if done and now >= self._said + 30:
+            left = (now - self._began) / done * (total - done)
+            print(f"{what}: {done} of {total}, {left / 60:.1f} minutes left", file=sys.stderr, flush=True)
+            self._said = now
+
+
+def make_up_photos() -> list[tuple[str, bytes]]:
+    """Facts and packed histograms of a few photographs."""
+    rng, grid = np.random.default_rng(1), load_model().grid
     photos = []
-    for photo in render_roll(camera, SCENES, rng, SIZE):
+    for photo in render_roll(VirtualCamera.random(rng), SCENES, rng, SIZE):
         image = LinearImage(photo.image.rgb)
         photos.append((describe(Photo.of(Path("x"), Photograph(image, SIZE))), histogram(image, grid).pack()))
-    names = [f"Camera {number}" for number in range(300)]
+    return photos
+
+
+def make_up(folder: Path, photos: list[tuple[str, bytes]], task: tuple[int, int]) -> str:
+    """A counted shard of photographs that nobody took, of a few hundred cameras; some have many, most have few."""
+    number, count = task
+    rng = np.random.default_rng(number)
+    facts, packed = photos[number % SCENES]
     shares = 1 / np.arange(1, 301)
-    folder.mkdir(parents=True, exist_ok=True)
-    files, sizes = [], []
-    for start in range(0, rows, MOST):
-        count = min(MOST, rows - start)
-        facts, packed = photos[start // MOST % SCENES]
-        owners = rng.choice(names, count, p=shares / shares.sum()).tolist()
-        columns = {
-            "path": ("string", [f"{start // 100000}/{number}.dng" for number in range(start, start + count)]),
-            "camera": ("string", owners),
-            "digest": ("binary", [rng.bytes(16) for _ in range(count)]),
-            "time": ("string", ["2025-06-01 12:00:00"] * count),
-            "facts": ("string", [facts] * count),
-            "packed": ("binary", [packed] * count),
-            "error": ("string", [None] * count),
-        }
-        files.append(f"{start:032d}-0.parquet")
-        sizes.append(count)
-        (folder / files[-1]).write_bytes(encode_table(columns))
-    return files, sizes
+    owners = rng.choice(300, count, p=shares / shares.sum())
+    digests = rng.bytes(16 * count)
+    columns = {
+        "path": ("string", [f"{number // 1500}/{MOST * number + row}.dng" for row in range(count)]),
+        "camera": ("string", [f"Camera {owner}" for owner in owners]),
+        "digest": ("binary", [digests[16 * row : 16 * row + 16] for row in range(count)]),
+        "time": ("string", ["2025-06-01 12:00:00"] * count),
+        "facts": ("string", [facts] * count),
+        "packed": ("binary", [packed] * count),
+        "error": ("string", [None] * count),
+    }
+    name = f"{number:032d}-0.parquet"
+    (folder / name).write_bytes(encode_table(columns))
+    return name
 
 
 def measure_sets(count: int) -> None:
     """Palettes in random order from a file that is mapped and that memory does not hold yet."""
     import torch
 
-    from c5.training.virtual import PaletteColors
+    from c5.training.virtual import MappedColors
 
     rng = np.random.default_rng(0)
     camera = VirtualCamera.random(rng)
     some = [make_palettes(photo.image, (1,), rng) for photo in render_roll(camera, SCENES, rng, SIZE)]
     growing.MOST_BYTES = 0
+    opened: list[BinaryIO] = []
+
+    def note(open_file: Callable[[], BinaryIO] = growing.open_unpacked) -> BinaryIO:
+        opened.append(open_file())
+        return opened[-1]
+
+    growing.open_unpacked = note
     palettes = join(some[number % SCENES] for number in range(count))
     size = palettes.cells.nbytes + palettes.codes.nbytes
-    for array in (palettes.cells, palettes.codes):
-        drop_from_memory(array)
-    colors = PaletteColors(palettes, torch.device("cpu"))
-    torch.set_num_threads(2)
+    colors = MappedColors(palettes)
     order, views = torch.from_numpy(rng.permutation(count)), torch.zeros(256, dtype=torch.int64)
-    began = time.perf_counter()
-    for batch in torch.split(order, 256):
-        colors.look_up(batch, views[: len(batch)])
-    seconds = time.perf_counter() - began
-    rows = [[f"{count}", f"{size / 1e9:.1f}", f"{count / seconds:.0f}"]]
-    show("A prepared set in a file that is mapped", ["samples", "GB", "samples a second"], rows)
+    for file, array in zip(opened, (palettes.cells, palettes.codes), strict=True):
+        drop_from_memory(file, array)
+    rows = []
+    for name in ("from disk", "once more"):
+        began = time.perf_counter()
+        for batch in torch.split(order, 256):
+            colors.look_up(batch, views[: len(batch)])
+        rows.append([name, f"{count / (time.perf_counter() - began):.0f}"])
+    show(f"A prepared set of {count} images, {size / 1e9:.1f} GB, mapped", ["epoch", "samples a second"], rows)
 
 
-def drop_from_memory(array: NDArray[Any]) -> None:
+def drop_from_memory(file: BinaryIO, array: NDArray[Any]) -> None:
+    """Let what is written go to disk, and nothing of it stay."""
     mapped: Any = array
     while not isinstance(mapped, mmap.mmap):
-        mapped = mapped.base
-    mapped.flush()
+        mapped = mapped.obj if isinstance(mapped, memoryview) else mapped.base
     mapped.madvise(mmap.MADV_DONTNEED)
+    os.fsync(file.fileno())
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def main() -> None:

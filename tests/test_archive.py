@@ -356,6 +356,19 @@ def test_a_copy_has_no_bytes_of_previews(tmp_path: Path) -> None:
     assert digest_file(os.fsencode(whole))[1] == digest_file(os.fsencode(copy))[1]
 
 
+def test_an_object_that_shrinks_between_two_requests(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).bytes(10 * ranges.BLOCK)
+    asked = []
+
+    def read(start: int, end: int) -> bytes:
+        asked.append(start)
+        return data[start:end][: None if len(asked) == 1 else -1]
+
+    with pytest.raises(ReadError, match="has changed or is gone since it was listed; run the same command again"):
+        ranges.fetch(tmp_path / "copy.dng", len(data), read)
+    assert len(asked) == 2
+
+
 def add_preview(dng: bytes, pixels: bytes) -> bytes:
     """A DNG whose first directory is a preview, and its raw picture one below, as most cameras write them."""
     import tifffile

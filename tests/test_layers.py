@@ -103,7 +103,7 @@ def test_only_regular_files_are_read() -> None:
         "io/files.py": 1,  # writing
         "io/worker.py": 1,  # /proc
         "datasets/container.py": 2,  # writing
-        "datasets/growing.py": 1,  # what it wrote itself
+        "datasets/growing.py": 1,  # what another process of the same training wrote
         "evaluation/plugin.py": 1,  # the source of a module that is imported
     }
     found: dict[str, int] = {}

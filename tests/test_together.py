@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import mmap
 import os
 import shutil
 import socket
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.multiprocessing
 from test_training import config, render_samples
+from torch import distributed
 
 import c5
 from c5.datasets import growing
@@ -27,6 +30,7 @@ from c5.demo.dng import write_dng
 from c5.training.data import load_training_data
 from c5.training.loop import Trainer
 from c5.training.tensors import read_checkpoint
+from c5.training.together import Group
 
 SETTINGS = {
     "plain": ("crops=0", "batch_sizes=[7]", "empty_roll_share=0.2"),
@@ -117,9 +121,46 @@ def test_a_set_that_is_larger_than_memory_trains_the_same(monkeypatch: pytest.Mo
     mapped = load_training_data(samples, config())
     assert kept.views is not None
     assert mapped.views is not None
-    assert isinstance(mapped.views, np.memmap)
-    assert not isinstance(kept.views, np.memmap)
+    assert (is_mapped(mapped.views), is_mapped(kept.views)) == (True, False)
     np.testing.assert_array_equal(mapped.views, kept.views)
     one, two = (list(Trainer(config(), data, torch.device("cpu")).run()) for data in (kept, mapped))
     assert one == two
     assert not list((tmp_path / "unpacked").iterdir())
+
+
+def is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return isinstance(array, mmap.mmap)
+
+
+def test_processes_of_a_machine_load_a_set_once(tmp_path: Path) -> None:
+    """What one of them changes the other one sees."""
+    context = torch.multiprocessing.get_context("spawn")
+    told = context.SimpleQueue()
+    processes = [context.Process(target=load_together, args=(rank, tmp_path, told)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert sorted(told.get() for _ in processes) == [(0, [7, 1, 2], ["a", "b"]), (1, [7, 1, 2], ["a", "b"])]
+    assert len(list(tmp_path.glob("loaded-*"))) == 1
+    assert not list((tmp_path / "unpacked").iterdir())
+
+
+def load_together(rank: int, folder: Path, told: Any) -> None:
+    distributed.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=2)
+    os.environ["LOCAL_RANK"] = str(rank)
+    growing.cache_folder = lambda: folder
+
+    def load() -> tuple[Any, Any]:
+        (folder / f"loaded-{rank}").touch()
+        return np.arange(3), np.array(["a", "b"])
+
+    numbers, names = Group(rank, 2).share(load)
+    if rank == 0:
+        numbers[0] = 7
+    distributed.barrier()
+    told.put((rank, numbers.tolist(), names.tolist()))
+    distributed.destroy_process_group()

@@ -35,6 +35,7 @@ from c5.training.virtual import (
     CORRELATIONS,
     DEVIATIONS,
     OFF_DIAGONAL,
+    MappedColors,
     PaletteColors,
     VirtualBatches,
     Warp,
@@ -114,6 +115,16 @@ def test_images_take_little_memory_in_training() -> None:
     stored = loaded.palettes.cells.nbytes + loaded.palettes.codes.nbytes + loaded.palettes.spans.nbytes
     colors = PaletteColors(loaded.palettes, CPU)
     assert (stored + colors.cells.nbytes + colors.codes.nbytes) / len(photos) < 100_000
+
+
+def test_a_cpu_looks_up_what_a_device_does(data: TrainingData) -> None:
+    assert data.palettes is not None
+    images, views = torch.arange(len(data)).repeat(len(VIEWS)), torch.arange(len(VIEWS)).repeat_interleave(len(data))
+    expected = PaletteColors(data.palettes, CPU).look_up(images, views)
+    found = MappedColors(data.palettes).look_up(images, views)
+    assert torch.equal(found[1], expected[1])
+    used = (found[1] > 0).any(dim=-1)
+    assert torch.equal(found[0][used], expected[0][used])
 
 
 def test_a_palette_is_its_image(photos: list[tuple[LinearImage, Float64s]], data: TrainingData) -> None:

@@ -8,6 +8,7 @@ that have come or changed since.
 from __future__ import annotations
 
 import json
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -145,7 +146,7 @@ class _Run(NamedTuple):
         groups = _batches(counted, DRAWN)
         sizes = [len(group) for group in groups]
         for _, drawn in self._map("drawing rolls", stages.draw, iter(groups), sizes, [True] * len(groups)):
-            cameras += drawn.cameras
+            cameras += (tuple(map(sys.intern, each)) for each in drawn.cameras)  # the same few names again and again
             for camera, candidates in drawn.candidates.items():
                 rolls[camera] = stages.first_distinct(rolls.get(camera, []), candidates)
         return cameras, rolls
@@ -173,13 +174,16 @@ class _Run(NamedTuple):
     ) -> tuple[list[str], int]:
         """The estimated file of each shard, and how many photographs have no light."""
         done = self._find(ESTIMATED)
-        known = [{camera: profiles[camera] for camera in each} for each in cameras]
         keys = []
-        for file, own in zip(counted, known, strict=True):
+        for file, own in zip(counted, cameras, strict=True):
             salt = uuid.uuid4().hex if failures(file) else ""  # the same name may hold something else next time
-            keys.append(digest(model.identity, file, sorted(own.values()), salt))
+            keys.append(digest(model.identity, file, sorted(profiles[camera] for camera in own), salt))
         todo = [key not in done for key in keys]
-        tasks = (task for task, due in zip(zip(counted, known, keys, strict=True), todo, strict=True) if due)
+        tasks = (
+            (file, {camera: profiles[camera] for camera in own}, key)
+            for file, own, key, due in zip(counted, cameras, keys, todo, strict=True)
+            if due
+        )
         for (_, _, key), file in self._map("estimating", stages.estimate, tasks, spool.sizes, todo):
             done[key] = file
         files = [done[key] for key in keys]

@@ -3,12 +3,16 @@ in use."""
 
 from __future__ import annotations
 
+import mmap
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from c5.errors import WriteError
 from c5.io.files import cache_folder
 
 MOST_BYTES = 2**32
@@ -26,20 +30,42 @@ class Growing:
 
     def add(self, data: bytes) -> None:
         self.size += len(data)
-        if self._file is None and self.size > self._most:
-            folder = cache_folder() / "unpacked"  # not where temporary files are: that may be memory
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115, it lives as long as the array
-            self._file.write(self._memory)
-            self._memory = bytearray()
-        if self._file is None:
-            self._memory += data
-        else:
-            self._file.write(data)
+        with writing_unpacked():
+            if self._file is None and self.size > self._most:
+                self._file = open_unpacked()
+                self._file.write(self._memory)
+                self._memory = bytearray()
+            if self._file is None:
+                self._memory += data
+            else:
+                self._file.write(data)
 
     def array(self, dtype: DTypeLike) -> NDArray[Any]:
-        """All of it. The file has no name: it is gone with the array, however the process ends."""
+        """All of it."""
         if self._file is None:
             return np.frombuffer(self._memory, dtype)
-        self._file.flush()
-        return np.memmap(self._file, dtype, mode="r+")
+        with writing_unpacked():
+            self._file.flush()
+        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), dtype)
+
+
+def open_unpacked() -> BinaryIO:
+    """A file for arrays. It has no name: it is gone when nobody maps it any more, however the processes end."""
+    folder = cache_folder() / "unpacked"  # not where temporary files are: that may be memory
+    folder.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryFile(dir=folder)
+
+
+def map_unpacked(path: str) -> memoryview:
+    """The file of another process, by the path under which the system shows it."""
+    with open(path, "r+b") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0))
+
+
+@contextmanager
+def writing_unpacked() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise WriteError(f"{cache_folder()}: a set cannot be unpacked there: {reason}; make room") from None

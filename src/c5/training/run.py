@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,7 +162,8 @@ def train(
     held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
     table = None if plan.matrices is None else leave_out(read_matrices(plan.matrices), {*plan.hold_out, *unseen})
     group = find_group()
-    trainer = Trainer(plan.config, load_training_data(own, plan.config, track, table), device, group)
+    load = partial(load_training_data, own, plan.config, track, table)
+    trainer = Trainer(plan.config, load() if group is None else group.share(load), device, group)
     rows, saved = load_checkpoint(trainer, folder), -math.inf
     if group is not None and group.rank:
         for _ in trainer.run():

@@ -8,18 +8,28 @@ process, but for rounding, whatever their number.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
+from c5.datasets.growing import map_unpacked, open_unpacked, writing_unpacked
 from c5.errors import ParameterError
+
+PATIENCE = timedelta(days=2)
+"""So long a process waits for another, which may be preparing a set. One that has died is noticed by torchrun."""
+
+ALIGNMENT = 64
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,36 @@ class Group:
         if not self.rank:
             distributed.barrier()
 
+    def share(self, load: Callable[[], Loaded]) -> Loaded:
+        """What the first process of each machine loads. All processes there map its arrays from one file."""
+        if not os.path.exists("/proc/self/fd"):  # by which they find it
+            return load()
+        place, first = int(os.environ["LOCAL_RANK"]), None
+        if place == 0:
+            buffers: list[pickle.PickleBuffer] = []
+            value = pickle.dumps(load(), 5, buffer_callback=buffers.append)
+            with writing_unpacked():
+                file = open_unpacked()
+                spans = [_append(file, buffer) for buffer in buffers]
+                file.flush()
+            first = (f"/proc/{os.getpid()}/fd/{file.fileno()}", value, spans)
+            del buffers
+        told: list[Any] = [None] * self.size
+        distributed.all_gather_object(told, first)
+        path, value, spans = told[self.rank - place]
+        mapped = map_unpacked(path)
+        distributed.barrier()  # until now, the first keeps it open
+        loaded: Loaded = pickle.loads(value, buffers=[mapped[start:end] for start, end in spans])
+        return loaded
+
+
+def _append(file: BinaryIO, buffer: pickle.PickleBuffer) -> tuple[int, int]:
+    """Where the buffer now is in the file."""
+    start = -(-file.tell() // ALIGNMENT) * ALIGNMENT
+    file.seek(start)
+    file.write(buffer.raw())
+    return start, file.tell()
+
 
 @cache
 def find_group() -> Group | None:
@@ -69,7 +109,7 @@ def find_group() -> Group | None:
         return None
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     return Group(distributed.get_rank(), size)
 
 

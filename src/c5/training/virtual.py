@@ -62,7 +62,7 @@ class VirtualBatches:
         lights = [data.illuminants[own] for own in self.cameras]
         self.references = np.stack([np.exp(np.log(light).mean(axis=0)) for light in lights])  # a typical one of each
         self.sensors = Sensors(data, self.cameras, config) if data.matrices else None
-        self.colors = PaletteColors(data.palettes, device)
+        self.colors = MappedColors(data.palettes) if device.type == "cpu" else PaletteColors(data.palettes, device)
         self.warp = Warp(config.grid, device)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
@@ -146,6 +146,30 @@ class PaletteColors:
         place = (start[..., None] + self.points).clamp(max=len(self.cells) - 1)
         present = self.points < count[..., None]
         return self.cells[place], self.weights[self.codes[place].int()] * present[..., None]
+
+
+class MappedColors:
+    """The same for a CPU, from arrays that may be larger than memory: each palette is copied in one piece."""
+
+    def __init__(self, palettes: Palettes) -> None:
+        self.palettes = palettes
+        self.weights = code_weights()
+
+    def look_up(self, images: Tensor, views: Tensor) -> tuple[Tensor, Tensor]:
+        """As `PaletteColors.look_up`. Cells that no palette has are 0, and so are their weights."""
+        spans = self.palettes.spans[images.numpy(), views.numpy()]  # (k, 2, 2)
+        shape = (*spans.shape[:2], POINTS)
+        cells = np.zeros(shape, self.palettes.cells.dtype)
+        codes = np.zeros((*shape, len(self.palettes.powers)), self.palettes.codes.dtype)
+        rows = zip(spans.reshape(-1, 2).tolist(), _rows(cells), _rows(codes), strict=True)
+        for (start, count), row_cells, row_codes in rows:
+            row_cells[:count] = self.palettes.cells[start : start + count]
+            row_codes[:count] = self.palettes.codes[start : start + count]
+        return torch.from_numpy(cells), torch.from_numpy(self.weights.take(codes))
+
+
+def _rows(array: NDArray[Any]) -> NDArray[Any]:
+    return array.reshape(-1, *array.shape[2:])
 
 
 def draw_cameras(shift_nats: float, matrix_spread: float, reference: Float64s, rng: np.random.Generator) -> Float64s:
