@@ -30,10 +30,15 @@ def test_a_gray_card_comes_out_gray() -> None:
     assert (np.diff(picture[0, :, 1]) >= 0).all()
 
 
-def test_blown_highlights_are_white() -> None:
+@pytest.mark.parametrize("color", [(1, 1, 1), (0.7, 0.9, 1.2), (1.2, 0.9, 0.7)])
+def test_highlights_fade_to_white_without_an_edge(color: tuple[float, ...]) -> None:
     light = np.array([0.4, 0.8, 0.5])
-    pixels = np.minimum(np.linspace(0.1, 3, 60)[None, :, None] * light, 1)
-    assert np.ptp(develop(LinearImage(pixels), light)[0, -1].astype(int)) <= 1
+    pixels = np.minimum(np.linspace(0.1, 3, 600)[None, :, None] * light * color, 1)
+    picture = develop(LinearImage(pixels), light)[0].astype(int)
+    steps = np.diff(picture, axis=0)
+    assert steps.min() >= 0
+    assert steps.max() <= 4
+    assert picture[-1].min() == 255
 
 
 def test_what_is_clipped_is_neutral_unless_it_has_a_color() -> None:
@@ -45,10 +50,10 @@ def test_what_is_clipped_is_neutral_unless_it_has_a_color() -> None:
     picture = develop(LinearImage(pixels), light).astype(int)[0]
     assert np.ptp(picture[0]) <= 1
     assert np.ptp(picture[10:30], axis=-1).max() <= 1
-    assert picture[10:30].min() > 235
+    assert picture[10:30].min() == 255
     assert picture[35, 0] - picture[35, 1:].max() > 100
     plain = develop(LinearImage(pixels)).astype(int)[0]
-    assert np.ptp(plain[15]) > 50  # without an illuminant, the camera's own colors
+    assert np.ptp(plain[5]) > 30  # without an illuminant, the camera's own colors
 
 
 def test_the_matrix_takes_white_to_white() -> None:
@@ -65,11 +70,13 @@ def test_a_table_of_tones_gives_what_the_formulas_say() -> None:
     clipped = pixels.max(axis=-1) > 0.97
     picture = render(pixels, np.ones_like(clipped), light, matrix, clipped)
 
-    balanced = np.minimum(pixels * (light.max() / light), 1)
-    white = np.clip((balanced.min(axis=-1) - 0.3) / 0.4, 0, 1) * clipped
-    exposed = np.maximum(balanced * 0.9 / np.percentile(balanced.max(axis=-1), 97) @ matrix.T, 0)
-    toned = np.clip(exposed * 1.2 / (1 + 0.25 * exposed), 0, 1)
-    toned += (toned.max(axis=-1, keepdims=True) - toned) * white[..., None]
+    balanced = pixels * (light.max() / light)
+    near = np.where(clipped, 1, np.clip((pixels.max(axis=-1) - 0.8) / 0.2, 0, 1) ** 2)
+    white = near * np.clip((balanced.min(axis=-1) - 0.3) / 0.4, 0, 1)
+    exposure = 0.9 / np.percentile(np.minimum(balanced, 1).max(axis=-1), 97)
+    exposed = np.clip(balanced * exposure @ matrix.T, 0, 1 / 0.95)
+    exposed += (1 / 0.95 - exposed) * white[..., None]
+    toned = exposed * 1.2 / (1 + 0.25 * exposed)
     encoded = np.where(toned <= 0.0031308, 12.92 * toned, 1.055 * toned ** (1 / 2.4) - 0.055) * 255
     off = np.abs(picture - encoded)
     assert white.any()

@@ -158,9 +158,7 @@ def test_the_page_develops_what_the_library_develops(page: Page) -> None:
     preview = Preview(rgb, flags, (60, 90))
     matrix = np.array([[1.6, -0.5, -0.1], [-0.2, 1.5, -0.3], [0.0, -0.6, 1.6]])
     for light, colors in (([0.5, 0.7, 0.4], matrix), ([0.8, 0.6, 0.2], None), (None, None)):
-        expected = render_picture(
-            preview.linear, preview.counted, light, colors, preview.clipped if light is not None else None
-        )
+        expected = render_picture(preview.linear, preview.counted, light, colors, preview.clipped)
         code = """
             const { Preview } = await import("./static/develop.js");
             const bytes = Uint8Array.from(atob(given[0]), (letter) => letter.charCodeAt(0));

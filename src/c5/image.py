@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -197,6 +198,20 @@ def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = 
     for new, old, weights in _bands(width, size[1], shift[1]):
         small[:, new] = tall.reshape(-1, width)[:, old] @ weights.T
     return small.reshape(size[0], channels, size[1])
+
+
+def resize_unless(
+    cells: Float32s, size: tuple[int, int], value: float, shift: tuple[float, float] = (0.0, 0.0)
+) -> Iterator[tuple[tuple[slice, slice], Float32s]]:
+    """`resize` of (height, width) in parts, with the place of each, but for those that have one value everywhere."""
+    height, width = cells.shape
+    across = _bands(width, size[1], shift[1])
+    for new_rows, old_rows, down in _bands(height, size[0], shift[0]):
+        differs = (cells[old_rows] != value).any(axis=0)
+        if differs.any():
+            for new, old, right in across:
+                if differs[old].any():
+                    yield (new_rows, new), np.asarray(down @ cells[old_rows, old] @ right.T, np.float32)
 
 
 @lru_cache(maxsize=16)  # the photographs of a camera have one size

@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from c5.color import Bools, Float32s, Float64s
 from c5.errors import ImageError, ReadError
-from c5.image import resize
+from c5.image import resize, resize_unless
 from c5.io.readers import MAX_BYTES, MAX_PIXELS
 from c5.regular import open_regular
 
@@ -242,17 +241,20 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
     cells, any_clipped = _take_units(mosaic, sites) if side == 1 else _sum_cells(mosaic, sites, side)
     size = max(1, round(height / scale)), max(1, round(width / scale))
     span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
-    rgb = np.empty((*size, 3), np.float32)
-    count = cache(lambda down, right: resize(cells[3, :, None], size, (down, right))[:, 0])
-    for channel, (down, right) in enumerate((places / side).tolist()):
+    rgb, clipped = np.empty((*size, 3), np.float32), np.zeros(size, np.bool_)
+    for channel, shift in enumerate((places / side).tolist()):
         # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
-        light = resize(cells[channel, :, None], size, (down, right))[:, 0]
+        light = resize(cells[channel, :, None], size, shift)[:, 0]
         if any_clipped:
-            light /= count(down, right)
+            for part, counted in resize_unless(cells[3], size, 1.0, shift):
+                light[part] /= counted
         light -= np.float32(sites.black[sites.color == channel].mean())
         light /= np.float32(span)
         rgb[..., channel] = np.clip(light, 0, 1, out=light)
-    return rgb, count(0.0, 0.0) < 0.5 if any_clipped else np.zeros(size, np.bool_)
+    if any_clipped:
+        for part, counted in resize_unless(cells[3], size, 1.0):
+            clipped[part] = counted < 0.5
+    return rgb, clipped
 
 
 def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bool]:
@@ -274,9 +276,11 @@ def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bo
             if others:
                 part[channel] /= 1 + len(others)
         if block.max() >= sites.clip.min():
-            full = np.logical_or.reduce([values >= sites.clip[place] for place, values in seen.items()])
-            part[3, full] = LEAST
-            part[:3, full] *= LEAST
+            full = np.zeros(part.shape[1:], np.bool_)
+            for place, values in seen.items():
+                full |= values >= sites.clip[place]
+            part[3] = np.where(full, LEAST, np.float32(1))
+            part[:3] *= part[3]
             any_clipped |= bool(full.any())
     return cells, any_clipped
 

@@ -23,8 +23,11 @@ MARGIN, GAP, CAPTION = 24, 12, 30
 PICTURE_WIDTH = 264
 """Of the pictures on a sheet, unless told otherwise."""
 
+NEARLY_CLIPPED = 0.8
+"""From here on the brightest channel of a pixel, as the sensor saw it, leads to white."""
 DARKEST_WHITE = (0.3, 0.7)
-"""Up to the first, the darkest channel of a clipped pixel tells of a colored thing; from the second on, of white."""
+"""Up to the first, the darkest balanced channel of a bright pixel tells of a colored thing; from the second on, of
+white."""
 
 BRIGHTEST = 1 / 0.95
 """The light from which on the shoulder gives white."""
@@ -50,13 +53,13 @@ def render(
 ) -> Pixels:
     """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
 
-    The illuminant is divided out, highlights are kept neutral, `matrix` (of `adapt_to_srgb`, say) takes the result
-    to sRGB, and a soft shoulder compresses what is bright. Clipped pixels become neutral, unless a channel is so dark
-    that the thing has a color. Without an illuminant: the camera's own colors.
+    The illuminant is divided out, `matrix` (of `adapt_to_srgb`, say) takes the result to sRGB, and a soft shoulder
+    compresses what is bright. A clipped channel has lost its ratio to the others, so pixels fade to white as they come
+    near to clipping, unless a channel is so dark that the thing has a color. Without an illuminant: the camera's own
+    colors.
     """
     multipliers = np.ones(3)
     if illuminant is not None:
-        # Clipped channels stop at the same level in all three, so that a blown highlight is white and not pink.
         multipliers = gains(illuminant) / gains(illuminant).min()
     balanced = multipliers.astype(np.float32)
     every = max(1, int((mask.size / WORKING_PIXELS) ** 0.5))  # as many pixels as at working size tell the exposure
@@ -67,32 +70,30 @@ def render(
     across = np.tile(balanced, pixels.shape[1])  # a row at a time is eight times as fast as a pixel at a time
     picture = np.empty(pixels.shape, np.uint8)
     for rows in (slice(top, top + ROWS) for top in range(0, len(pixels), ROWS)):  # what stays in a core's cache
-        rgb = np.minimum(pixels[rows].reshape(-1, across.size) * across, 1).reshape(-1, 3)
+        seen = pixels[rows]
+        rgb = (seen.reshape(-1, across.size) * across).reshape(-1, 3)
         steps = rgb @ (colors * np.float32(STEPS / BRIGHTEST))
         np.clip(steps, 0, STEPS, out=steps)
+        full = None if clipped is None else clipped[rows].ravel()
+        if seen.max() > NEARLY_CLIPPED or (full is not None and full.any()):
+            brightest = np.maximum(np.maximum(seen[..., 0], seen[..., 1]), seen[..., 2]).ravel()
+            near = np.clip((brightest - NEARLY_CLIPPED) / np.float32(1 - NEARLY_CLIPPED), 0, 1) ** 2
+            if full is not None:
+                near[full] = 1
+            darkest = np.minimum(np.minimum(rgb[:, 0], rgb[:, 1]), rgb[:, 2])
+            near *= np.clip((darkest - DARKEST_WHITE[0]) / np.float32(np.ptp(DARKEST_WHITE)), 0, 1)
+            steps += (STEPS - steps) * near[:, None]
         np.take(_encoded(), steps.astype(np.intp), out=picture[rows].reshape(-1, 3), mode="clip")
-        if illuminant is not None and clipped is not None and clipped[rows].any():
-            some = np.flatnonzero(clipped[rows])
-            white = np.clip((rgb[some].min(axis=-1, keepdims=True) - DARKEST_WHITE[0]) / np.ptp(DARKEST_WHITE), 0, 1)
-            toned = _tone(np.maximum(rgb[some] @ colors, 0))
-            toned += (toned.max(axis=-1, keepdims=True) - toned) * white.astype(np.float32)
-            picture[rows].reshape(-1, 3)[some] = _encode_srgb(toned)
     return picture
-
-
-def _tone(rgb: Float32s) -> Float32s:
-    return np.asarray(np.clip(rgb * 1.2 / (1 + 0.25 * rgb), 0, 1))
-
-
-def _encode_srgb(rgb: Float32s) -> Pixels:
-    encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** np.float32(1 / 2.4) - 0.055)
-    return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
 
 
 @cache
 def _encoded() -> Pixels:
     """(STEPS + 1,) what becomes of light from 0 to `BRIGHTEST`."""
-    return _encode_srgb(_tone((np.arange(STEPS + 1, dtype=np.float32) + np.float32(0.5)) * (BRIGHTEST / STEPS)))
+    light = (np.arange(STEPS + 1) + 0.5) * (BRIGHTEST / STEPS)
+    toned = np.clip(light * 1.2 / (1 + 0.25 * light), 0, 1)
+    encoded = np.where(toned <= 0.0031308, 12.92 * toned, 1.055 * toned ** (1 / 2.4) - 0.055)
+    return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:

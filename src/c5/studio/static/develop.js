@@ -2,6 +2,7 @@
 
 const STEPS = 1 << 15;
 const BRIGHTEST = 1 / 0.95;
+const NEARLY_CLIPPED = 0.8 * 65535;
 const DARKEST_WHITE = [0.3, 0.7];
 const WORKING_PIXELS = 384 * 256;
 const CLIPPED = 1;
@@ -9,16 +10,12 @@ const COUNTED = 2;
 const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 
 const clamp = (value) => Math.min(Math.max(value, 0), 1);
-const tone = (light) => clamp((Math.max(light, 0) * 1.2) / (1 + 0.25 * Math.max(light, 0)));
+const tone = (light) => clamp((light * 1.2) / (1 + 0.25 * light));
 const encode = (light) =>
   Math.round(255 * (light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055));
 
 const ENCODED = new Uint8Array(STEPS + 1);
-const SHOWN = new Uint8Array(STEPS + 1); // of light that has been toned
-for (let step = 0; step <= STEPS; step += 1) {
-  ENCODED[step] = encode(tone((step + 0.5) * (BRIGHTEST / STEPS)));
-  SHOWN[step] = encode(Math.min((step + 0.5) / STEPS, 1));
-}
+for (let step = 0; step <= STEPS; step += 1) ENCODED[step] = encode(tone((step + 0.5) * (BRIGHTEST / STEPS)));
 
 export class Preview {
   // `buffer` is what c5.photos.previews.Preview.encode makes.
@@ -81,24 +78,23 @@ export class Preview {
     const out = new Uint32Array(image.data.buffer);
     const [red, green, blue] = multipliers.map((value) => value / 65535);
     const [a, b, c, d, e, f, g, h, i] = colors.map((value) => (value * STEPS) / BRIGHTEST);
-    const whitens = Boolean(illuminant);
     for (let at = 0, from = 0; at < out.length; at += 1, from += 3) {
-      let r = rgb[from] * red;
-      let n = rgb[from + 1] * green;
-      let u = rgb[from + 2] * blue;
-      r = r < 1 ? r : 1;
-      n = n < 1 ? n : 1;
-      u = u < 1 ? u : 1;
-      if (whitens && flags[at] & CLIPPED) {
-        out[at] = whiten(r, n, u, colors);
-        continue;
-      }
+      const r = rgb[from] * red;
+      const n = rgb[from + 1] * green;
+      const u = rgb[from + 2] * blue;
       let p = a * r + b * n + c * u;
       let q = d * r + e * n + f * u;
       let s = g * r + h * n + i * u;
       p = p > 0 ? (p < STEPS ? p : STEPS) : 0;
       q = q > 0 ? (q < STEPS ? q : STEPS) : 0;
       s = s > 0 ? (s < STEPS ? s : STEPS) : 0;
+      const brightest = Math.max(rgb[from], rgb[from + 1], rgb[from + 2]);
+      if (brightest > NEARLY_CLIPPED || flags[at] & CLIPPED) {
+        const white = whiten(flags[at] & CLIPPED ? 65535 : brightest, Math.min(r, n, u));
+        p += (STEPS - p) * white;
+        q += (STEPS - q) * white;
+        s += (STEPS - s) * white;
+      }
       out[at] = 0xff000000 | (ENCODED[s | 0] << 16) | (ENCODED[q | 0] << 8) | ENCODED[p | 0];
     }
     return image;
@@ -129,16 +125,11 @@ function shrink({ rgb, flags, width, height }, times) {
   return { rgb: pixels, flags: marks, width: wide, height: high };
 }
 
-// Clipped pixels become neutral, unless a channel is so dark that the thing has a color.
-function whiten(r, g, b, m) {
+// How white a pixel is shown: the more, the nearer it is to clipping, unless a channel is so dark that it has a color.
+function whiten(brightest, darkest) {
   const [low, high] = DARKEST_WHITE;
-  const white = clamp((Math.min(r, g, b) - low) / (high - low));
-  const red = tone(m[0] * r + m[1] * g + m[2] * b);
-  const green = tone(m[3] * r + m[4] * g + m[5] * b);
-  const blue = tone(m[6] * r + m[7] * g + m[8] * b);
-  const most = Math.max(red, green, blue);
-  const show = (value) => SHOWN[((value + (most - value) * white) * STEPS) | 0];
-  return 0xff000000 | (show(blue) << 16) | (show(green) << 8) | show(red);
+  const near = (brightest - NEARLY_CLIPPED) / (65535 - NEARLY_CLIPPED);
+  return near ** 2 * clamp((darkest - low) / (high - low));
 }
 
 // What a camera sees of every light, as c5.photos.plane tabulates it.
