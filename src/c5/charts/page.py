@@ -15,7 +15,7 @@ from c5.charts.chart import Reading
 from c5.charts.grid import load_opencv
 from c5.color import Float64s
 from c5.colorimetry.adaptation import adapt_to_srgb
-from c5.colorimetry.temperature import dng_temperature
+from c5.colorimetry.temperature import dng_temperature, show_kelvin
 from c5.errors import ParameterError
 from c5.io.files import write_file
 from c5.io.raw import Photograph
@@ -136,7 +136,7 @@ def _draw(label: Label, state: str) -> str:
     path, result = label.path.as_posix(), label.result
     if isinstance(result, Reading):
         light = " ".join(f"{value:.3f}" for value in result.illuminant)
-        light += "" if label.kelvin is None else f", {label.kelvin:.0f} K"
+        light += "" if label.kelvin is None else f", {show_kelvin(label.kelvin)} K"
         words = f"{light}<br>{escape(_describe(label, result))}"
     else:
         words = escape(label.reason)

@@ -522,8 +522,8 @@ def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> by
 
 
 def _encode_groups(place: Path, rows: list[dict[str, Any]]) -> bytes:
+    from c5.colorimetry.temperature import show_kelvin
     from c5.photos.groups import encode_groups
-    from c5.photos.summary import show_kelvin
 
     lights = ["" if row["kelvin"] is None else f"{show_kelvin(row['kelvin'])} K, tint {row['tint']:+d}" for row in rows]
     listed = [(Path(row["file"]), row["group"], light) for row, light in zip(rows, lights, strict=True)]
@@ -545,14 +545,14 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from c5.photos.summary import show_kelvin
+    from c5.colorimetry.temperature import show_kelvin
 
     table = []
     has_looks = any(row["look"] for row in rows)
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
-        cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
+        cells += ["-", "-"] if row["kelvin"] is None else [show_kelvin(row["kelvin"]), f"{row['tint']:+d}"]
         doubt = row["uncertainty_deg"]
         cells += ["-" if doubt is None else f"{doubt:.1f}°{mark}", row["by"]]
         cells += [row["group"]] if row["group"] is not None else []

@@ -13,7 +13,7 @@ import typer
 
 from c5.choices import Format, Selection
 from c5.cli.archive import open_workers
-from c5.cli.console import complain, console, errors, show_progress, start_torch
+from c5.cli.console import complain, errors, print_markdown, show_progress, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots, RayAddress
 from c5.errors import ParameterError
 
@@ -142,7 +142,7 @@ def evaluate(
         errors.print(f"{described['name']}: {described['made_images']} of {given} made images could be trained on")
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
-    console.print(format_results(results, Format.MARKDOWN))
+    print_markdown(format_results(results, Format.MARKDOWN))
     written = [] if plots is None else write_plots(results, plots)
     written += [] if estimates is None else [estimates]
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):

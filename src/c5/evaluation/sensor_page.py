@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from c5.color import Float64s, rgb_to_uv
+from c5.colorimetry.temperature import show_kelvin
 from c5.errors import ParameterError
 from c5.evaluation.sensor import ALONE, PROFILED, Sensor, Shot, advise
 from c5.metrics import summarize
@@ -104,7 +105,7 @@ def _worst(sensor: Sensor) -> str:
     kelvins = sensor.kelvins()
     for index in np.argsort(-sensor.errors(PROFILED))[:WORST]:
         shot = sensor.shots[index]
-        light = "" if kelvins is None else f", {kelvins[index]:.0f} K"
+        light = "" if kelvins is None else f", {show_kelvin(kelvins[index])} K"
         why = _explain(shot)
         parts.append(f"<p><b>{shot.error(PROFILED):.1f}°</b> {escape(shot.sample.path.name)}{light}{escape(why)}</p>")
         for given in (None, shot.found[PROFILED], shot.light):
@@ -232,5 +233,6 @@ def _ratios(lights: Float64s) -> Float64s:
 
 def _curve_caption(sensor: Sensor) -> str:
     kelvins = sensor.kelvins()
-    span = "" if kelvins is None else f" The lights go from {kelvins.min():.0f} to {kelvins.max():.0f} K."
+    ends = [] if kelvins is None else [show_kelvin(end) for end in (kelvins.min(), kelvins.max())]
+    span = f" The lights go from {ends[0]} to {ends[1]} K." if ends else ""
     return f"Each line leads from a label to what the model finds with a profile of the other shots.{span}"
