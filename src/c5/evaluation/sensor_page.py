@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from html import escape
 from typing import Any
 
@@ -15,6 +14,7 @@ from c5.evaluation.sensor import ALONE, PROFILED, Sensor, Shot, advise
 from c5.metrics import summarize
 from c5.photos.page import embed, make_page, make_table
 from c5.photos.picture import encode_picture, fit, render
+from c5.plotting import encode_figure, new_plot
 
 WORST = 6
 """Shots that are shown."""
@@ -150,28 +150,14 @@ def _all_methods(sensor: Sensor) -> str:
 # Drawings
 
 
-def _start(width: float, height: float) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError("the report has plots: run pip install 'c5-awb[chart]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#e4e2dc", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
 def _figure(figure: Any, caption: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    return f'<figure><img src="{embed(buffer.getvalue())}" alt=""><figcaption>{escape(caption)}</figcaption></figure>'
+    picture = embed(encode_figure(figure))
+    return f'<figure><img src="{picture}" alt=""><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _draw_lights(sensor: Sensor) -> Any:
     bands = {name: own for name, own in sensor.bands().items() if own.size}
-    figure, axes = _start(9.3, 3.6)
+    figure, axes = new_plot(9.3, 3.6)
     others = [method for method in sensor.methods if method not in (ALONE, PROFILED)]
     shown = [PROFILED, ALONE, *others[: SHOWN_METHODS - 2]]
     colors = (BLUE, "#8db8d9", "#d9731a", "#e8a86b", "#b9b5aa")
@@ -190,7 +176,7 @@ def _draw_lights(sensor: Sensor) -> Any:
 
 
 def _draw_effects(sensor: Sensor) -> Any:
-    figure, axes = _start(9.3, 3.0)
+    figure, axes = new_plot(9.3, 3.0)
     counts = [0, *(effect.count for effect in sensor.effects)]
     means = [sensor.errors(ALONE).mean(), *(effect.errors.mean() for effect in sensor.effects)]
     spread = [0, *(effect.errors.mean(axis=0).std() for effect in sensor.effects)]
@@ -201,7 +187,7 @@ def _draw_effects(sensor: Sensor) -> Any:
 
 
 def _draw_curve(sensor: Sensor) -> Any:
-    figure, axes = _start(9.3, 5.4)
+    figure, axes = new_plot(9.3, 5.4)
     lights = np.array([shot.light for shot in sensor.shots])
     found = np.array([shot.found[PROFILED] for shot in sensor.shots])
     if sensor.matrices is not None:
