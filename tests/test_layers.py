@@ -13,7 +13,7 @@ PACKAGE = Path(c5.__file__).parent
 
 LAYERS = [
     {"errors"},
-    {"choices", "color", "parallel", "plugins", "regular", "words"},
+    {"choices", "color", "parallel", "plotting", "plugins", "regular", "words"},
     {"cluster", "colorimetry"},
     {"image"},
     {"fingerprints", "classical", "metrics", "zones"},

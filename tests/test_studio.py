@@ -122,7 +122,7 @@ def test_previews_are_upright_and_whole(shoot: Path, tmp_path: Path) -> None:
     turned_file = tmp_path / "turned.dng"
     turned_file.write_bytes(with_tags(path.read_bytes(), {274: (3, (6).to_bytes(2, "little"))}))
     turned = read_preview(Photo.of(turned_file, read_photograph(turned_file)))
-    np.testing.assert_array_equal(turned.rgb, turn(upright.rgb, 6))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(turned.rgb, turn(upright.rgb, 6))
     assert turned.size == upright.size[::-1]
     height, width = upright.rgb.shape[:2]
     data = upright.encode()

@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from c5.colorimetry.temperature import show_kelvin
 from c5.demo.shoots import SHOOTS, write_shoot
 from c5.photos.balancing import Balance, Settings, balance
 from c5.photos.groups import Sets
 from c5.photos.picture import Frame, encode_picture, make_sheet
-from c5.photos.summary import show_kelvin, show_pair
+from c5.photos.summary import show_pair
 
 PHOTOGRAPHS, GROUPS, EACH, WIDTH = 48, 4, 3, 150
 SEEDS = {"wedding": 21, "hike": 22, "concert": 23}

@@ -248,6 +248,12 @@ def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Floa
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
+def project(homography: Float64s, places: Float64s) -> Float64s:
+    """(..., 2) where a homography takes places."""
+    seen = places @ homography[:, :2].T + homography[:, 2]
+    return np.asarray(seen[..., :2] / seen[..., 2:])
+
+
 class Crop(NamedTuple):
     """A part of an image, as fractions of its height and width."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from c5.errors import ParameterError
 from c5.image import shrink
 from c5.io.files import write_file
 from c5.photos.picture import Frame, develop, make_sheet, write_picture
+from c5.plotting import encode_figure, new_figure
 
 MOST_PANELS = 12
 REAL, MADE, CURVE = "#1f3b57", "#f08a24", "#8b1e3f"
@@ -27,11 +27,6 @@ def plot_lights(path: str | Path, made: Sequence[Sample], targets: Sequence[Samp
 
     A panel for each camera, where the made samples are of those; otherwise one panel for all.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'") from None
-
     groups = sorted(split_by_camera(targets), key=lambda group: group[0].camera)
     by_camera = {group[0].camera for group in groups} >= {sample.camera for sample in made}
     groups = [g for g in groups if not by_camera or any(sample.camera == g[0].camera for sample in made)]
@@ -39,7 +34,7 @@ def plot_lights(path: str | Path, made: Sequence[Sample], targets: Sequence[Samp
     columns = min((4, 5, 3), key=lambda across: -len(panels) % across) if len(panels) > 4 else len(panels)
     rows = -(-len(panels) // columns)
     wide = 3.1 if len(panels) > 1 else 6.4
-    figure = Figure(figsize=(columns * wide, rows * wide * 0.87 + 0.5), dpi=110, layout="constrained")
+    figure = new_figure(columns * wide, rows * wide * 0.87 + 0.5)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for axis, group in zip(axes, panels, strict=False):
         shown = [sample for sample in made if sample.camera == group[0].camera] if by_camera else made
@@ -61,9 +56,7 @@ def plot_lights(path: str | Path, made: Sequence[Sample], targets: Sequence[Samp
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     figure.supxlabel("r / (r + g + b)", fontsize=9)
     figure.supylabel("g / (r + g + b)", fontsize=9)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return write_file(path, buffer.getvalue())
+    return write_file(path, encode_figure(figure))
 
 
 def show_images(

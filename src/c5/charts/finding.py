@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from c5.charts.chart import COLUMNS, ROWS, Measured, Reading, Refusal, places, read_chart
-from c5.charts.grid import Lattice, find_lattices, project
+from c5.charts.grid import Lattice, find_lattices
 from c5.color import Float64s, angular_error
-from c5.image import LinearImage
+from c5.image import LinearImage, project
 
 LOOKED_AT = 800 * 533
 """Pixels of a picture in which charts are looked for."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from c5.color import Float32s, Float64s
 from c5.errors import ParameterError
+from c5.image import project
 
 LINES = (3, 6)
 """Widths in pixels up to which a dark line may part patches: of the picture, and of the picture made smaller."""
@@ -49,12 +50,6 @@ class Lattice(NamedTuple):
     def pixels(self, places: Float64s) -> Float64s:
         """(..., 2) x and y in pixels of places (..., 2) on the lattice."""
         return project(self.homography, places)
-
-
-def project(homography: Float64s, places: Float64s) -> Float64s:
-    """(..., 2) where a homography takes places."""
-    seen = places @ homography[:, :2].T + homography[:, 2]
-    return np.asarray(seen[..., :2] / seen[..., 2:])
 
 
 def load_opencv() -> Any:

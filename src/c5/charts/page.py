@@ -15,12 +15,12 @@ from c5.charts.chart import Reading
 from c5.charts.grid import load_opencv
 from c5.color import Float64s
 from c5.colorimetry.adaptation import adapt_to_srgb
-from c5.colorimetry.temperature import dng_temperature
+from c5.colorimetry.temperature import dng_temperature, show_kelvin
 from c5.errors import ParameterError
 from c5.io.files import write_file
 from c5.io.raw import Photograph
 from c5.photos.page import embed, make_page
-from c5.photos.picture import encode_picture, render, turn_array
+from c5.photos.picture import encode_picture, render, turn
 from c5.words import plural
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def draw_label(photograph: Photograph, light: Float64s | None, outlines: list[Fl
     for outline in outlines:
         corners = [(float(x), float(y)) for x, y in outline * scale]
         drawing.line([*corners, *corners[:2]], fill=FOUND if light is not None else REFUSED, width=3)
-    return encode_picture(turn_array(np.asarray(picture), photograph.orientation), "picture.jpg")
+    return encode_picture(turn(np.asarray(picture), photograph.orientation), "picture.jpg")
 
 
 def _state(label: Label) -> str:
@@ -136,7 +136,7 @@ def _draw(label: Label, state: str) -> str:
     path, result = label.path.as_posix(), label.result
     if isinstance(result, Reading):
         light = " ".join(f"{value:.3f}" for value in result.illuminant)
-        light += "" if label.kelvin is None else f", {label.kelvin:.0f} K"
+        light += "" if label.kelvin is None else f", {show_kelvin(label.kelvin)} K"
         words = f"{light}<br>{escape(_describe(label, result))}"
     else:
         words = escape(label.reason)
@@ -162,5 +162,5 @@ def _place(label: Label) -> list[float]:
     """Where the turned picture begins on the sensor, in pixels, and how far its right and lower edges are."""
     height, width = label.size
     corners = np.array([[(0, 0), (width, 0)], [(0, height), (width, height)]], dtype=np.float64)
-    (start, right), (below, _) = turn_array(corners, label.orientation)
+    (start, right), (below, _) = turn(corners, label.orientation)
     return [*start.tolist(), *(right - start).tolist(), *(below - start).tolist()]

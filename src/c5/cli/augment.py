@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from c5.cli.console import complain, console, progress_bar
 from c5.cli.data import write_images
 from c5.cli.options import AugmentationName, Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free
 from c5.errors import ParameterError
+from c5.plotting import need_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,8 +59,8 @@ def augment(
     if augmentation not in kinds:
         raise ParameterError(f"no augmentation is called {augmentation!r}; there are {', '.join(kinds)}")
     check_free(out, overwrite)
-    if plots is not None and find_spec("matplotlib") is None:
-        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
+    if plots is not None:
+        need_matplotlib()
     known = None if matrices is None else read_matrices(matrices)
     samples = read_samples(data)
     cameras = {sample.camera for sample in samples}

@@ -185,6 +185,7 @@ def balance(
         if groups is not None and known_groups is None:
             run.tables["groups"] = groups
         run.plan(asked)
+        run.start_reading()
         settings = make_settings(ctx, known, outputs)
         if sets:
             settings = replace(settings, sets=Sets(known_groups or {}, references))
@@ -364,6 +365,17 @@ class Run:
             unfinished |= {failure.path for failure in refused}
             self.due = [path for path in paths if path in unfinished]
 
+    def start_reading(self) -> None:
+        """Let the processes that read raw files start while the model is loaded, if a file is to be read at all."""
+        from c5.io.raw import RAW_SUFFIXES
+        from c5.io.worker import start_workers
+        from c5.parallel import MOST_JOBS
+
+        unread = self.due if self.catalog is None else [path for path in self.due[:1] if not self.catalog.holds(path)]
+        draws = self.has_sheets or any(output.draws for output in self.outputs.values())
+        if any(path.suffix.lower() in RAW_SUFFIXES for path in (self.due if draws else unread)[:1]):
+            start_workers(min(MOST_JOBS, os.cpu_count() or 1, len(self.due)))
+
     def fail(self, *messages: str) -> None:
         """Keep what has failed, each thing once."""
         self.failures |= dict.fromkeys(messages)
@@ -522,8 +534,8 @@ def _encode(table: str, rows: list[dict[str, Any]], *, first: bool = True) -> by
 
 
 def _encode_groups(place: Path, rows: list[dict[str, Any]]) -> bytes:
+    from c5.colorimetry.temperature import show_kelvin
     from c5.photos.groups import encode_groups
-    from c5.photos.summary import show_kelvin
 
     lights = ["" if row["kelvin"] is None else f"{show_kelvin(row['kelvin'])} K, tint {row['tint']:+d}" for row in rows]
     listed = [(Path(row["file"]), row["group"], light) for row, light in zip(rows, lights, strict=True)]
@@ -545,14 +557,14 @@ def _print_roll(roll: Roll, selection: str) -> None:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from c5.photos.summary import show_kelvin
+    from c5.colorimetry.temperature import show_kelvin
 
     table = []
     has_looks = any(row["look"] for row in rows)
     for row in rows:
         mark = " !" if row["uncertain"] else ""
         cells = [Path(row["file"]).name, " ".join(f"{gain:.3f}" for gain in row["gains"])]
-        cells += ["-" if row[key] is None else show(row[key]) for key, show in (("kelvin", show_kelvin), ("tint", str))]
+        cells += ["-", "-"] if row["kelvin"] is None else [show_kelvin(row["kelvin"]), f"{row['tint']:+d}"]
         doubt = row["uncertainty_deg"]
         cells += ["-" if doubt is None else f"{doubt:.1f}°{mark}", row["by"]]
         cells += [row["group"]] if row["group"] is not None else []
@@ -561,7 +573,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
             cells += ["-" if row["light_kelvin"] is None else show_kelvin(row["light_kelvin"]), row["look"] or "-"]
         table.append(cells)
     group = ["group"] if any(row["group"] is not None for row in rows) else []
-    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "from the camera's own"]
+    headings = ["file", "gains r g b", "K", "tint", "uncertainty", "by", *group, "change from camera"]
     print_table([*headings, "the light's K", "look"] if has_looks else headings, table)
     if any(row["uncertain"] for row in rows):
         console.print("! the model is not sure: see --fallback")

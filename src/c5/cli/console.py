@@ -133,6 +133,16 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console(width=None if console.is_terminal else 100_000, highlight=False).print(table)
 
 
+def print_markdown(text: str) -> None:
+    """As it is, or with its tables drawn on a terminal."""
+    if not console.is_terminal:
+        console.print(text)
+        return
+    from rich.markdown import Markdown
+
+    Console(highlight=False).print(Markdown(text))
+
+
 def start_torch() -> None:
     """Load torch, and let it use all cores."""
     if find_spec("torch") is None or find_spec("onnx") is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +12,10 @@ import typer
 
 from c5.choices import Format, Selection
 from c5.cli.archive import open_workers
-from c5.cli.console import complain, console, errors, show_progress, start_torch
+from c5.cli.console import complain, errors, print_markdown, show_progress, start_torch
 from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots, RayAddress
 from c5.errors import ParameterError
+from c5.plotting import need_matplotlib
 
 if TYPE_CHECKING:
     from c5.datasets import Sample
@@ -81,8 +81,8 @@ def evaluate(
     from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
 
-    if plots is not None and find_spec("matplotlib") is None:
-        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'")
+    if plots is not None:
+        need_matplotlib()
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
 
@@ -142,7 +142,7 @@ def evaluate(
         errors.print(f"{described['name']}: {described['made_images']} of {given} made images could be trained on")
     for style, suffix in ((Format.MARKDOWN, "md"), (Format.LATEX, "tex"), (Format.CSV, "csv")):
         write_file(out / f"table.{suffix}", format_results(results, style).encode())
-    console.print(format_results(results, Format.MARKDOWN))
+    print_markdown(format_results(results, Format.MARKDOWN))
     written = [] if plots is None else write_plots(results, plots)
     written += [] if estimates is None else [estimates]
     for path in (out / "results.json", out / "table.md", out / "table.tex", out / "table.csv", *written):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from c5.cli.console import console, show_progress
 from c5.cli.options import LayoutName, ModelName, Overwrite, Seed, check_free
-from c5.errors import ParameterError
+from c5.plotting import need_matplotlib
 
 app = typer.Typer(no_args_is_help=True, help="Say how well the light is found on a sensor.")
 
@@ -39,8 +38,7 @@ def report(
     from c5.io.files import write_file
     from c5.model import load_model
 
-    if find_spec("matplotlib") is None:
-        raise ParameterError("the report has plots: run pip install 'c5-awb[chart]'")
+    need_matplotlib()
     page = out or folder / "sensor.html"
     check_free(page, overwrite)
     samples = read_samples(folder, layout)

@@ -111,11 +111,18 @@ class ToldLight(NamedTuple):
         return row
 
 
+def show_kelvin(kelvin: float) -> str:
+    """A temperature in kelvin, marked where the scale ends and the light may be any beyond."""
+    mark = {round(COOLEST_LINE): "<", round(HOTTEST_LINE): ">"}.get(round(kelvin), "")
+    return f"{mark}{round(kelvin)}"
+
+
 def show_told(row: Mapping[str, int | float]) -> tuple[str, str]:
     """The temperature and the tint of `ToldLight.as_row`, each with its bounds."""
-    kelvin, tint = f"{row['kelvin']}", f"{row['tint']:+d}"
+    kelvin, tint = show_kelvin(row["kelvin"]), f"{row['tint']:+d}"
     if "kelvin_low" in row:
-        return f"{kelvin} ({row['kelvin_low']}-{row['kelvin_high']})", f"{tint} ± {row['tint_bound']:.0f}"
+        bounds = f"{show_kelvin(row['kelvin_low'])}-{show_kelvin(row['kelvin_high'])}"
+        return f"{kelvin} ({bounds})", f"{tint} ± {row['tint_bound']:.0f}"
     return kelvin, tint
 
 

@@ -21,6 +21,7 @@ from c5.demo.choices import pick
 from c5.demo.lights import LIGHTS, Light
 from c5.demo.photo import SIZE, Photo, light_direction, take_photo
 from c5.demo.scenes import SCENE_LIGHTS, SCENES
+from c5.image import project
 
 COLUMNS, ROWS = 6, 4
 PATCH, FRAME = 0.42, 0.3
@@ -62,12 +63,6 @@ class Pose(NamedTuple):
         ]
         moved = np.array([[1, 0, middle[0]], [0, 1, middle[1]], [0, 0, 1.0]]) @ plane
         return cls(moved, pitch)
-
-
-def project(homography: Float64s, places: Float64s) -> Float64s:
-    """(..., 2) where a homography takes places."""
-    seen = places @ homography[:, :2].T + homography[:, 2]
-    return np.asarray(seen[..., :2] / seen[..., 2:])
 
 
 Lit = Callable[[Values, Values], Values]

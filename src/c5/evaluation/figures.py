@@ -22,6 +22,7 @@ from c5.image import shrink
 from c5.io.files import write_file
 from c5.model import Model
 from c5.photos.picture import Frame, develop, make_sheet, write_picture
+from c5.plotting import encode_figure, new_figure
 from c5.regular import read_text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = i
         axes.tick_params(labelsize=7)
     figure.supxlabel("u = ln(g / r)", fontsize=9)
     figure.supylabel("v = ln(g / b)", fontsize=9)
-    return _write(path, figure)
+    return write_file(path, encode_figure(figure))
 
 
 def draw_filters(path: Path, model: Model, cameras: int = 4, roll: int = 8, seed: int = 3) -> Path:
@@ -96,7 +97,7 @@ def draw_filters(path: Path, model: Model, cameras: int = 4, roll: int = 8, seed
                 axes.set_title(headings[place], fontsize=9)
             if place == 0:
                 axes.set_ylabel(f"camera {row + 1}\n{off:.1f}° off", fontsize=9)
-    return _write(path, figure)
+    return write_file(path, encode_figure(figure))
 
 
 def draw_balanced(
@@ -150,7 +151,7 @@ def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
         one.yaxis.set_minor_formatter("{x:g}")
         if one.lines:
             one.legend(frameon=False, fontsize=8)
-    return _write(path, figure)
+    return write_file(path, encode_figure(figure))
 
 
 class _Log(NamedTuple):
@@ -193,14 +194,4 @@ def _show(axes: Any, panel: Float32s, grid: Grid) -> None:
 
 
 def _figure(columns: int, rows: int, size: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure as MatplotlibFigure
-    except ImportError:
-        raise ParameterError("figures need matplotlib: run pip install 'c5-awb[train]'") from None
-    return MatplotlibFigure(figsize=(columns * size, rows * size + 0.3), dpi=110, layout="constrained")
-
-
-def _write(path: Path, figure: Figure) -> Path:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return write_file(path, buffer.getvalue())
+    return new_figure(columns * size, rows * size + 0.3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c5.choices import Selection
-from c5.errors import ParameterError
 from c5.evaluation.lights import FEWEST, LIGHTS, by_warmth
 from c5.evaluation.report import statistics_of
 from c5.evaluation.results import Results, Row
 from c5.io.files import write_file
 from c5.metrics import BOUND_FACTOR, PERCENT, SHARES
+from c5.plotting import encode_figure, new_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -172,17 +171,10 @@ def _draw_sweeps(results: Results, sweeps: dict[str, Sweep], dataset: str) -> Fi
 
 
 def _figure(results: Results, dataset: str) -> tuple[Figure, Any]:
-    try:
-        from cycler import cycler
-        from matplotlib.figure import Figure as MatplotlibFigure
-    except ImportError:
-        raise ParameterError("plots need matplotlib: run pip install 'c5-awb[train]'") from None
-    figure = MatplotlibFigure(figsize=(9, 5), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = new_plot(9, 5)
+    from cycler import cycler
+
     axes.set_prop_cycle(cycler(linestyle=STYLES) * cycler(color=COLORS) * cycler(linewidth=[1.6]))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
     axes.set_title(f"{dataset}, {results.protocol}", loc="left")
     return figure, axes
 
@@ -193,6 +185,4 @@ def _add_legend(axes: Any) -> None:
 
 
 def _write(path: Path, figure: Figure) -> Path:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
-    return write_file(path, buffer.getvalue())
+    return write_file(path, encode_figure(figure, bbox_inches="tight"))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from c5.color import Float64s, rgb_to_uv
+from c5.colorimetry.temperature import show_kelvin
 from c5.errors import ParameterError
 from c5.evaluation.sensor import ALONE, PROFILED, Sensor, Shot, advise
 from c5.metrics import summarize
 from c5.photos.page import embed, make_page, make_table
 from c5.photos.picture import encode_picture, fit, render
+from c5.plotting import encode_figure, new_plot
 
 WORST = 6
 """Shots that are shown."""
@@ -104,7 +105,7 @@ def _worst(sensor: Sensor) -> str:
     kelvins = sensor.kelvins()
     for index in np.argsort(-sensor.errors(PROFILED))[:WORST]:
         shot = sensor.shots[index]
-        light = "" if kelvins is None else f", {kelvins[index]:.0f} K"
+        light = "" if kelvins is None else f", {show_kelvin(kelvins[index])} K"
         why = _explain(shot)
         parts.append(f"<p><b>{shot.error(PROFILED):.1f}°</b> {escape(shot.sample.path.name)}{light}{escape(why)}</p>")
         for given in (None, shot.found[PROFILED], shot.light):
@@ -149,28 +150,14 @@ def _all_methods(sensor: Sensor) -> str:
 # Drawings
 
 
-def _start(width: float, height: float) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError("the report has plots: run pip install 'c5-awb[chart]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, color="#e4e2dc", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
 def _figure(figure: Any, caption: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    return f'<figure><img src="{embed(buffer.getvalue())}" alt=""><figcaption>{escape(caption)}</figcaption></figure>'
+    picture = embed(encode_figure(figure))
+    return f'<figure><img src="{picture}" alt=""><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _draw_lights(sensor: Sensor) -> Any:
     bands = {name: own for name, own in sensor.bands().items() if own.size}
-    figure, axes = _start(9.3, 3.6)
+    figure, axes = new_plot(9.3, 3.6)
     others = [method for method in sensor.methods if method not in (ALONE, PROFILED)]
     shown = [PROFILED, ALONE, *others[: SHOWN_METHODS - 2]]
     colors = (BLUE, "#8db8d9", "#d9731a", "#e8a86b", "#b9b5aa")
@@ -189,7 +176,7 @@ def _draw_lights(sensor: Sensor) -> Any:
 
 
 def _draw_effects(sensor: Sensor) -> Any:
-    figure, axes = _start(9.3, 3.0)
+    figure, axes = new_plot(9.3, 3.0)
     counts = [0, *(effect.count for effect in sensor.effects)]
     means = [sensor.errors(ALONE).mean(), *(effect.errors.mean() for effect in sensor.effects)]
     spread = [0, *(effect.errors.mean(axis=0).std() for effect in sensor.effects)]
@@ -200,7 +187,7 @@ def _draw_effects(sensor: Sensor) -> Any:
 
 
 def _draw_curve(sensor: Sensor) -> Any:
-    figure, axes = _start(9.3, 5.4)
+    figure, axes = new_plot(9.3, 5.4)
     lights = np.array([shot.light for shot in sensor.shots])
     found = np.array([shot.found[PROFILED] for shot in sensor.shots])
     if sensor.matrices is not None:
@@ -232,5 +219,6 @@ def _ratios(lights: Float64s) -> Float64s:
 
 def _curve_caption(sensor: Sensor) -> str:
     kelvins = sensor.kelvins()
-    span = "" if kelvins is None else f" The lights go from {kelvins.min():.0f} to {kelvins.max():.0f} K."
+    ends = [] if kelvins is None else [show_kelvin(end) for end in (kelvins.min(), kelvins.max())]
+    span = f" The lights go from {ends[0]} to {ends[1]} K." if ends else ""
     return f"Each line leads from a label to what the model finds with a profile of the other shots.{span}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from c5.color import Bools, Float64s, as_illuminant, rgb_to_uv
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import dng_temperature
+from c5.colorimetry.temperature import dng_temperature, show_kelvin
 from c5.datasets import Sample
 from c5.datasets.facts import match_name
 from c5.errors import DataError, ParameterError, ReadError
@@ -175,7 +175,7 @@ def _look(one: Outcome) -> Looks:
 def _draw(one: Outcome, light: str, matrices: Mapping[str, CameraMatrices]) -> Frame:
     image, truth = one.sample.read(), one.sample.illuminant
     name = match_name(one.sample.camera, matrices)
-    kelvin = "" if name is None else f" {dng_temperature(truth, matrices[name]).kelvin:.0f} K"
+    kelvin = "" if name is None else f" {show_kelvin(dng_temperature(truth, matrices[name]).kelvin)} K"
     bound = "" if one.uncertainty is None else f"   bound {bound_errors(one.uncertainty):.1f}°"
     caption = f"{one.error:.1f}°{bound}   {light}{kelvin}   {one.sample.name.partition('/')[2]}"
     return Frame([develop(image), develop(image, one.estimate), develop(image, truth)], caption)

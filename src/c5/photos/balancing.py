@@ -37,8 +37,9 @@ UNCERTAIN_DEG = 2.5
 """An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
 err twice as much as the others."""
 
-MOST_PREVIEWS = 16
-"""So many photographs wait with the pixels of their previews, of 36 MB each; of others they are read again."""
+MOST_PREVIEWS = 28
+"""So many photographs wait with the pixels of their previews, of 36 MB each: a roll, and those that are read ahead. Of
+others they are read again."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from c5.photos.lights import (
     to_common,
 )
 from c5.photos.photo import Photo
-from c5.photos.picture import turn_array
+from c5.photos.picture import turn
 from c5.photos.smoothing import count_seconds
 from c5.regular import read_regular
 
@@ -244,7 +244,7 @@ def measure_reference(photo: Photo, box: Box | None = None) -> Float64s:
     left, top, wide, high = box or (width // 3, height // 3, max(width // 3, 1), max(height // 3, 1))
     if min(left, top) < 0 or min(wide, high) < 1 or left + wide > width or top + high > height:
         raise ParameterError(f"the rectangle {left},{top},{wide},{high} is not inside its {width} x {height} pixels")
-    rgb, clipped = (turn_array(pixels, photograph.orientation) for pixels in (image.rgb, image.clipped))
+    rgb, clipped = (turn(pixels, photograph.orientation) for pixels in (image.rgb, image.clipped))
     down, across = len(rgb) / height, rgb.shape[1] / width
     rows = slice(int(top * down), max(round((top + high) * down), int(top * down) + 1))
     columns = slice(int(left * across), max(round((left + wide) * across), int(left * across) + 1))

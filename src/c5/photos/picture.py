@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ STEPS = 1 << 15
 ROWS = 8
 
 Pixels = NDArray[np.uint8]
+Number = TypeVar("Number", bound=np.generic)
 
 
 def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: ArrayLike | None = None) -> Pixels:
@@ -96,14 +97,9 @@ def _encoded() -> Pixels:
     return np.asarray(np.rint(encoded * 255), dtype=np.uint8)
 
 
-def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """A picture as Exif's orientation, 1 to 8, wants it to be seen."""
-    return turn_array(pixels, orientation)
-
-
-def turn_array(array: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """The same for any numbers of pixels, (height, width, ...)."""
-    flipped = array[:, ::-1] if orientation in (2, 4, 5, 7) else array
+def turn(pixels: NDArray[Number], orientation: int) -> NDArray[Number]:
+    """A picture, (height, width, ...), as Exif's orientation, 1 to 8, wants it to be seen."""
+    flipped = pixels[:, ::-1] if orientation in (2, 4, 5, 7) else pixels
     quarters = {3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
     return np.ascontiguousarray(np.rot90(flipped, quarters))
 

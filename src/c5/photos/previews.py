@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from c5.color import Bools, Float32s, Float64s, gains
 from c5.image import LinearImage
 from c5.photos.photo import PREVIEW_PIXELS, Photo, Thumbnail
-from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn_array
+from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn
 
 SIDE = PICTURE_WIDTH
 """Pixels of the longer side of a thumbnail."""
@@ -46,7 +46,7 @@ class Preview:
         flags = image.clipped * np.uint8(CLIPPED) + image.mask * np.uint8(COUNTED)
         rgb = np.rint(image.rgb * np.float32(65535)).astype(np.uint16)
         upright = size if orientation < 5 else size[::-1]
-        return cls(turn_array(rgb, orientation), turn_array(flags.astype(np.uint8), orientation), upright)
+        return cls(turn(rgb, orientation), turn(flags.astype(np.uint8), orientation), upright)
 
     def encode(self) -> bytes:
         """Height and width, those of the whole picture, red, green and blue of all pixels as uint16, then their flags.

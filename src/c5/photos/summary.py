@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from c5.color import Float64s, angular_error, gains
-from c5.colorimetry.temperature import COOLEST_LINE, HOTTEST_LINE
+from c5.colorimetry.temperature import show_kelvin
 from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
 from c5.metrics import bound_errors
@@ -60,12 +60,6 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
         "camera_angle_deg": _rounded(angle),
         "note": "; ".join(_notes(balance, outputs)) or None,
     }
-
-
-def show_kelvin(kelvin: float) -> str:
-    """A temperature in kelvin, marked where the scale ends and the light may be any beyond."""
-    mark = {round(COOLEST_LINE): "<", round(HOTTEST_LINE): ">"}.get(round(kelvin), "")
-    return f"{mark}{round(kelvin)}"
 
 
 def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:

@@ -30,7 +30,7 @@ class Undone(Enum):
 
     REMOVED = "removed"
     RESTORED = "restored"
-    CHANGED = "changed since, and left"
+    CHANGED = "kept with your changes"
     FOREIGN = "not by c5"
 
 

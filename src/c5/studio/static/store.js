@@ -124,7 +124,11 @@ export const groupOf = (photo) => store.list.filter((each) => photo && each.grou
 export const chosen = () => [...store.selected].filter((id) => store.photos.has(id));
 export const address = (photo) => `thumbnail/${photo.id}?v=${photo.version}`;
 
-export const showKelvin = (kelvin) => `${kelvin >= 10000 ? Math.round(kelvin / 100) * 100 : kelvin} K`;
+// Marked where the scale ends, as c5.colorimetry.temperature.show_kelvin does.
+export const showKelvin = (kelvin) => {
+  const mark = kelvin <= 1667 ? "<" : kelvin >= 100000 ? ">" : "";
+  return `${mark}${kelvin >= 10000 ? Math.round(kelvin / 100) * 100 : kelvin} K`;
+};
 export const showTint = (tint) => (tint > 0 ? `+${tint}` : `${tint}`).replace("-", "−");
 
 // About the color of a light, for a chip.
