@@ -42,9 +42,11 @@ torture: .venv/development
 	    $(if $(CASES),--cases $(CASES)) $(if $(KILLS),--kills $(KILLS)) $(if $(CASE),--case '$(CASE)')
 
 scale: .venv/development
-	C5_SCALE=1 C5_KILLS=30 $(BIN)/python -m pytest tests/test_archive.py tests/test_archive_cluster.py
+	C5_KILLS=30 $(BIN)/python -m pytest tests/test_archive.py tests/test_archive_cluster.py
+	$(BIN)/python benchmarks/scale.py costs
 	$(BIN)/python benchmarks/scale.py files --count $(or $(COUNT),20000)
 	$(BIN)/python benchmarks/scale.py rows --draw $(or $(ROWS),10000000) --estimate 1000000
+	$(BIN)/python benchmarks/scale.py sets --count 200000
 
 programs: .venv/development
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends \

@@ -243,7 +243,7 @@ def make_up(folder: Path, photos: list[tuple[str, bytes]], task: tuple[int, int]
     shares = 1 / np.arange(1, 301)
     owners = rng.choice(300, count, p=shares / shares.sum())
     digests = rng.bytes(16 * count)
-    columns = {
+    columns: dict[str, tuple[str, list[Any]]] = {
         "path": ("string", [f"{number // 1500}/{MOST * number + row}.dng" for row in range(count)]),
         "camera": ("string", [f"Camera {owner}" for owner in owners]),
         "digest": ("binary", [digests[16 * row : 16 * row + 16] for row in range(count)]),
@@ -278,7 +278,8 @@ def measure_sets(count: int) -> None:
     size = palettes.cells.nbytes + palettes.codes.nbytes
     colors = MappedColors(palettes)
     order, views = torch.from_numpy(rng.permutation(count)), torch.zeros(256, dtype=torch.int64)
-    for file, array in zip(opened, (palettes.cells, palettes.codes), strict=True):
+    arrays: list[NDArray[Any]] = [palettes.cells, palettes.codes]
+    for file, array in zip(opened, arrays, strict=True):
         drop_from_memory(file, array)
     rows = []
     for name in ("from disk", "once more"):

@@ -152,7 +152,7 @@ def test_processes_of_a_machine_load_a_set_once(tmp_path: Path) -> None:
 def load_together(rank: int, folder: Path, told: Any) -> None:
     distributed.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=2)
     os.environ["LOCAL_RANK"] = str(rank)
-    growing.cache_folder = lambda: folder
+    vars(growing)["cache_folder"] = lambda: folder
 
     def load() -> tuple[Any, Any]:
         (folder / f"loaded-{rank}").touch()

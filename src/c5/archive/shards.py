@@ -95,12 +95,12 @@ def write_table(table: Any) -> bytes:
 
 
 def read_table(file: BinaryIO, name: str, columns: list[str] | None = None) -> Any:
-    """A table of a Parquet file, or some columns of it."""
+    """A table of a Parquet file, or some columns of it, in one thread: there is a worker for each core."""
     parquet = load_parquet()
     import pyarrow as pa
 
     try:
-        return parquet.read_table(file, columns=columns)
+        return parquet.ParquetFile(file).read(columns, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or [""])[0][:200]
         raise ReadError(f"{name}: damaged ({reason}); remove it and run the same command again") from None
