@@ -49,7 +49,7 @@ UNKNOWN = 1.0
 """The variance of a light that nothing is known of, in nats squared."""
 LEAST_DEG = 0.1
 """No estimate is more certain."""
-MOVING_EVERY = 2
+MOVING_EVERY = 3
 """While the light is on its way, every so many frames are estimated."""
 
 ROLL = 24
@@ -81,7 +81,7 @@ class Settings:
     """Seconds in which the light goes 95 % of the way after a lamp was switched. After a cut it goes at once."""
     stability: float = 0.2
     """Degrees: the light never moves by more from frame to frame, but after a switched lamp or a cut."""
-    every: int = 8
+    every: int = 10
     """While nothing changes, every so many frames are estimated: the others only look for changes. Estimates of
     neighbouring frames err alike, so that more of them say little more."""
     learn: bool = True
