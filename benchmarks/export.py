@@ -29,7 +29,7 @@ from c5.model import Model, Profile, load_model
 from c5.zones import average_zones
 
 MOST_IMAGES = 300
-REPEATS = 30
+REPEATS = 300
 
 
 def read_images(data: Path | None) -> list[LinearImage]:
