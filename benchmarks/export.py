@@ -29,7 +29,7 @@ from c5.model import Model, Profile, load_model
 from c5.zones import average_zones
 
 MOST_IMAGES = 300
-REPEATS = 30
+REPEATS = 300
 
 
 def read_images(data: Path | None) -> list[LinearImage]:
@@ -58,6 +58,7 @@ def run_code(folder: Path, frames: Sequence[LinearImage], repeats: int = 1) -> t
 def compare(model: Model, profile: Profile, images: Sequence[LinearImage]) -> None:
     rows = []
     kinds = {"pixels": list(images), "zones of 32x32": [average_zones(image, 32, 32) for image in images]}
+    python = {kind: [model.estimate(frame, profile).illuminant for frame in frames] for kind, frames in kinds.items()}
     for int8 in (False, True):
         for compiler in ("gcc", "clang"):
             with tempfile.TemporaryDirectory() as place:
@@ -66,7 +67,7 @@ def compare(model: Model, profile: Profile, images: Sequence[LinearImage]) -> No
                 for kind, frames in kinds.items():
                     found, _ = run_code(Path(place), frames)
                     _, taken = run_code(Path(place), frames[:1], REPEATS)
-                    apart = angular_error(found, [model.estimate(frame, profile).illuminant for frame in frames])
+                    apart = angular_error(found, python[kind])
                     name = f"{'int8' if int8 else 'float'}, {compiler}, {kind}"
                     rows.append([name, f"{apart.mean():.4f}", f"{apart.max():.4f}", f"{taken:.2f}", *budget.cells[:2]])
     headings = ["C code", "mean degrees from Python", "largest", "ms", "flash", "memory"]

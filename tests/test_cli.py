@@ -205,6 +205,16 @@ def test_a_roll_of_two_cameras_is_refused(demo: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "camera.c5profile").exists()
 
 
+def test_a_roll_of_another_camera_is_named(demo: Path, tmp_path: Path) -> None:
+    c5("demo", "--out", tmp_path, "--seed", 2, "--count", 1, "--method", "pca")
+    own, other = (min((folder / "roll").glob("*.dng")) for folder in (demo, tmp_path))
+    done = c5("estimate", other, "--roll", demo / "roll")
+    assert done.returncode == 0, done.stderr
+    assert f"{other}: of Virtual" in done.stderr
+    assert "but the profile is of Virtual" in done.stderr
+    assert "the profile is of" not in c5("estimate", own, "--roll", demo / "roll").stderr
+
+
 def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
     file = min((demo / "roll").glob("*.dng"))
     done = c5("explain", file, "--roll", demo / "roll", "-o", tmp_path / "out.png")

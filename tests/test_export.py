@@ -22,6 +22,7 @@ from c5.export.c_code import export_c, vector_image, write_c
 from c5.export.layers import Convolution, fold, run_layers
 from c5.export.libcamera import Sight, ct_curve, tune
 from c5.export.onnx_graphs import make_graph
+from c5.export.tflite import make_tflite
 from c5.model_file import ModelFile
 from c5.zones import average_zones
 
@@ -206,6 +207,19 @@ def test_onnx_graphs_agree(int8: bool, small: tuple[Model, Profile], vectors: di
     for image in [LinearImage(vectors["image"], mask=~vectors["ignore"]), *frames, average_zones(frames[0], 17, 23)]:
         light, *_ = session.run(None, {"image": image.rgb, "ignore": ~image.mask | image.clipped})
         assert angular_error(light, model.estimate(image, profile).illuminant) < apart
+
+
+def test_tensorflow_lite_agrees(small: tuple[Model, Profile], vectors: dict[str, np.ndarray]) -> None:
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=make_tflite(fold(*small)))
+    interpreter.allocate_tensors()
+    for place in interpreter.get_input_details():
+        interpreter.set_tensor(place["index"], vectors[place["name"]][None])
+    interpreter.invoke()
+    found = {each["name"]: interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()}
+    assert angular_error(found["illuminant"], vectors["illuminant"]) < 0.02
+    np.testing.assert_allclose(found["gains"], found["illuminant"][1] / found["illuminant"], rtol=1e-5)
+    assert found["uncertainty"][0] == pytest.approx(float(vectors["uncertainty"]), abs=0.02)
+    np.testing.assert_allclose(found["heat_map"], vectors["heat_map"], atol=1e-4)
 
 
 def test_onnx_leaves_rows_out_as_python_does(vectors: dict[str, np.ndarray]) -> None:

@@ -15,12 +15,14 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from c5.color import Bools, Float64s, angular_error, gains, rgb_to_uv, uv_to_rgb
+from c5.color import Bools, Float32s, Float64s, gains
 from c5.errors import ImageError, check_range
 from c5.histograms import Histograms, histogram
 from c5.image import LinearImage, check_pixels, shrink
 from c5.model import Model, Profile
 from c5.zones import average_zones, zone_image
+
+Uv = tuple[float, float]
 
 FRAME_ZONES = 64, 64
 """Frames are averaged to so many rows and columns of zones."""
@@ -47,6 +49,8 @@ UNKNOWN = 1.0
 """The variance of a light that nothing is known of, in nats squared."""
 LEAST_DEG = 0.1
 """No estimate is more certain."""
+MOVING_EVERY = 3
+"""While the light is on its way, every so many frames are estimated."""
 
 ROLL = 24
 """The profile is learnt from so many frames at most,"""
@@ -77,8 +81,9 @@ class Settings:
     """Seconds in which the light goes 95 % of the way after a lamp was switched. After a cut it goes at once."""
     stability: float = 0.2
     """Degrees: the light never moves by more from frame to frame, but after a switched lamp or a cut."""
-    every: int = 4
-    """While nothing changes, every so many frames are estimated: the others only look for changes."""
+    every: int = 10
+    """While nothing changes, every so many frames are estimated: the others only look for changes. Estimates of
+    neighbouring frames err alike, so that more of them say little more."""
     learn: bool = True
     """Learn the profile of the camera from frames that differ."""
 
@@ -121,10 +126,10 @@ class Tracker:
             self.model.check_profile(self.profile)
         self._roll: list[Histograms] = []
         self._learnt = self.profile
-        self._uv = np.zeros(2)  # what the filter knows of the light,
+        self._uv: Uv = (0.0, 0.0)  # what the filter knows of the light,
         self._variance = math.inf
-        self._shown = np.zeros(2)  # and where the gains are on their way there
-        self._before: LinearImage | None = None  # the last frame, in a few zones
+        self._shown: Uv | None = self._uv  # and where the gains are on their way there; None if nowhere yet
+        self._before: tuple[Float64s, Bools] | None = None  # the last frame, in a few zones
         self._moving = 0  # frames for which the light may still go as far as it wants
         self._until_next = 0  # frames until the next estimate
 
@@ -148,43 +153,47 @@ class Tracker:
 
     def _hold(self, error: ImageError) -> Light:
         waiting = math.isinf(self._variance)
-        return Light(uv_to_rgb(self._shown), self._uncertainty, State.WAITING if waiting else State.HELD, str(error))
+        return self._light(State.WAITING if waiting else State.HELD, str(error))
+
+    def _light(self, state: State, reason: str = "") -> Light:
+        return Light(np.array(_rgb(self._shown or self._uv)), self._uncertainty, state, reason)
 
     def _follow(self, image: LinearImage) -> Light:
         if not image.counts.any():
             return self._hold(ImageError("nothing in the frame counts: all of it is black, saturated or masked"))
         self._look_for_changes(image)
         self._variance += WALK_NATS**2 / self.settings.fps
-        if self._until_next <= 0 or self._moving:
+        if self._until_next <= 0:
             try:
                 self._estimate(image)
             except ImageError as error:
                 return self._hold(error)
         self._until_next -= 1
         self._move()
-        return Light(uv_to_rgb(self._shown), self._uncertainty, State.FOLLOWING if self._moving else State.STEADY)
+        return self._light(State.FOLLOWING if self._moving else State.STEADY)
 
     def _look_for_changes(self, image: LinearImage) -> None:
         """Forget the light where a lamp was switched or the scene was cut."""
         small = average_zones(image, *COMPARED_ZONES)
-        before, self._before = self._before, small
+        before, self._before = self._before, (_colors(small.rgb), small.counts)
         if before is None or math.isinf(self._variance):
             return
-        both = before.counts & small.counts
+        both = self._before[1] & before[1]
         if both.mean() < FEWEST_ZONES:
             return
-        now, then = _colors(small, both), _colors(before, both)  # u, v and brightness, in nats
-        change = (now - then)[:, :2]
-        common = np.median(change, axis=0)
-        apart = float(np.median(np.abs(change - common).max(axis=1)))
-        turned = float(angular_error(uv_to_rgb(self._uv + common), uv_to_rgb(self._uv)))
-        same_scene = _likeness(now[:, 2], then[:, 2]) > SAME_SCENE
-        if same_scene and turned > SWITCH_DEG and apart < ALIKE * float(np.hypot(*common)):
+        now, then = self._before[0][:, both], before[0][:, both]
+        change = now[:2] - then[:2]
+        common = np.median(change, axis=1)
+        apart = float(np.median(np.abs(change - common[:, None]).max(axis=0)))
+        u, v = common.tolist()
+        there = self._uv[0] + u, self._uv[1] + v
+        same_scene = _likeness(now[2], then[2]) > SAME_SCENE
+        if same_scene and _angle(there, self._uv) > SWITCH_DEG and apart < ALIKE * math.hypot(u, v):
             self._forget(frames=math.ceil(2 * self.settings.converge * self.settings.fps))
-            self._uv += common  # where it must be, until an estimate says better
+            self._uv = there  # where it must be, until an estimate says better
         elif not same_scene or apart > CUT_NATS:
             self._forget(frames=0)
-            self._shown = np.full(2, np.nan)  # nothing to go on from
+            self._shown = None
 
     def _forget(self, frames: int) -> None:
         self._variance = UNKNOWN
@@ -197,17 +206,16 @@ class Tracker:
         found = self.model.estimate_histogram(histograms, self._learnt)
         first = math.isinf(self._variance)
         degrees = max(found.uncertainty or 0, LEAST_DEG)
-        turn = found.illuminant * np.sqrt(1 - found.illuminant**2)  # du turns the light by r sqrt(1 - r^2) du
-        error = (math.radians(degrees) / float(turn[[0, 2]].mean())) ** 2
-        off = found.uv - self._uv
-        between = 1 if self._moving else self.settings.every
+        u, v = found.uv.tolist()
+        error = (math.radians(degrees) / _turn((u, v))) ** 2
+        between = MOVING_EVERY if self._moving else self.settings.every
         noise = error * max(1.0, CORRELATION / between)
         gain = 1.0 if first else self._variance / (self._variance + noise)
-        self._uv = self._uv + gain * off
+        self._uv = self._uv[0] + gain * (u - self._uv[0]), self._uv[1] + gain * (v - self._uv[1])
         self._variance = error if first else (1 - gain) * self._variance
         if first:
-            self._shown = self._uv.copy()
-        self._until_next = self.settings.every
+            self._shown = self._uv
+        self._until_next = min(between, self.settings.every)
 
     def _learn(self, histograms: Histograms) -> None:
         """Take a frame into the roll if it is unlike those that are there."""
@@ -224,25 +232,22 @@ class Tracker:
 
     def _move(self) -> None:
         """Go on with the gains: to the light at once after a cut, quickly after a switch, and calmly otherwise."""
-        if not np.isfinite(self._shown).all():
-            self._shown = self._uv.copy()
+        if self._shown is None:
+            self._shown = self._uv
             return
+        (u, v), (to_u, to_v) = self._shown, self._uv
         pace = 1 - math.exp(-3 / max(self.settings.converge * self.settings.fps, 1))
-        step = pace * (self._uv - self._shown)
         if self._moving:
             self._moving -= 1
         else:
-            here = uv_to_rgb(self._shown)
-            turn = float(angular_error(uv_to_rgb(self._shown + step), here))
-            step *= min(1.0, self.settings.stability / max(turn, 1e-9))
-        self._shown = self._shown + step
+            turn = _angle((u + pace * (to_u - u), v + pace * (to_v - v)), self._shown)
+            pace *= min(1.0, self.settings.stability / max(turn, 1e-9))
+        self._shown = u + pace * (to_u - u), v + pace * (to_v - v)
 
     @property
     def _uncertainty(self) -> float:
         """Degrees, of the filter's light."""
-        illuminant = uv_to_rgb(self._uv)
-        turn = illuminant * np.sqrt(1 - illuminant**2)
-        return math.degrees(math.sqrt(self._variance) * float(turn[[0, 2]].mean()))
+        return math.degrees(math.sqrt(self._variance) * _turn(self._uv))
 
     @property
     def learnt(self) -> Profile | None:
@@ -252,12 +257,35 @@ class Tracker:
 
 def _likeness(one: Float64s, other: Float64s) -> float:
     """The correlation of two patterns; 1 where one of them has none."""
-    if min(float(one.std()), float(other.std())) < 0.1:
-        return 1.0
-    return float(np.corrcoef(one, other)[0, 1])
+    one, other = one - one.mean(), other - other.mean()
+    a, b, both = float(one @ one), float(other @ other), float(one @ other)
+    return 1.0 if min(a, b) < 0.1**2 * one.size else both / math.sqrt(a * b)
 
 
-def _colors(image: LinearImage, where: Bools) -> Float64s:
-    """(zones, 3) u, v and the logarithm of green."""
-    rgb = np.maximum(image.rgb[where].astype(np.float64), 1e-6)
-    return np.concatenate([rgb_to_uv(rgb), np.log(rgb[:, 1:2])], axis=1)
+def _colors(rgb: Float32s) -> Float64s:
+    """(3, rows, columns): u, v and the logarithm of green."""
+    red, green, blue = np.log(np.maximum(rgb.astype(np.float64), 1e-6)).transpose(2, 0, 1)
+    return np.stack([green - red, green - blue, green])
+
+
+# A light by itself is three numbers, for which NumPy takes longer than Python.
+
+
+def _rgb(uv: Uv) -> tuple[float, float, float]:
+    """`c5.color.uv_to_rgb` of one light."""
+    red, blue = math.exp(-uv[0]), math.exp(-uv[1])
+    length = math.hypot(red, 1, blue)
+    return red / length, 1 / length, blue / length
+
+
+def _angle(one: Uv, other: Uv) -> float:
+    """`c5.color.angular_error` of two lights."""
+    a, b = _rgb(one), _rgb(other)
+    apart, together = (math.hypot(*(x + sign * y for x, y in zip(a, b, strict=True))) for sign in (-1, 1))
+    return math.degrees(2 * math.atan2(apart, together))
+
+
+def _turn(uv: Uv) -> float:
+    """The angle by which a small step along u, or v, turns a light, in radians a nat: r sqrt(1 - r^2); their mean."""
+    red, _, blue = _rgb(uv)
+    return (red * math.sqrt(1 - red**2) + blue * math.sqrt(1 - blue**2)) / 2

@@ -53,9 +53,12 @@ def estimate(
     if method is not None and model is not None:
         raise ParameterError("--method and --model say the same twice: give one of them")
     estimator: Callable[[LinearImage], Estimate]
+    camera = None
     if method is None or is_model(method):
         loaded = load_model(model or method, threads=threads)
-        estimator = partial(loaded.estimate, profile=options.find_roll(roll, profile, loaded, reading).profile)
+        known_camera = options.find_roll(roll, profile, loaded, reading).profile
+        camera = None if known_camera is None else known_camera.camera
+        estimator = partial(loaded.estimate, profile=known_camera)
     else:
         estimator = _use_method(method, roll, profile, reading)
     table = {} if matrices is None else read_matrices(matrices)
@@ -65,6 +68,8 @@ def estimate(
             photograph = reading.read(path)
             known = pick_matrices(table, photograph.image.camera) or photograph.matrices
             found = _describe(path, estimator(photograph.image), known)
+            if None not in (camera, photograph.image.camera) and photograph.image.camera != camera:
+                complain(f"{path}: of {photograph.image.camera}, but the profile is of {camera}; do not trust it")
         except C5Error as error:
             failures.append(error)
             continue

@@ -28,7 +28,12 @@ def export(
     onnx: Annotated[
         Path | None, typer.Option("--onnx", help="A folder for two ONNX graphs: from histograms, and from pixels.")
     ] = None,
-    int8: Annotated[bool, typer.Option("--int8", help="Keep weights in 8 bits: a quarter of the size.")] = False,
+    tflite: Annotated[
+        Path | None, typer.Option("--tflite", metavar="FILE", help="A TensorFlow Lite graph: from histograms.")
+    ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="For --c and --onnx: keep weights in 8 bits, a quarter of the size.")
+    ] = False,
     libcamera: Annotated[
         Path | None,
         typer.Option(
@@ -48,13 +53,18 @@ def export(
     from c5.export.c_code import export_c
     from c5.export.libcamera import export_libcamera
     from c5.export.onnx_graphs import export_onnx
+    from c5.export.tflite import export_tflite, load_schema
     from c5.model import Profile, load_model
 
-    wanted = [path for path in (c, onnx, libcamera) if path is not None]
+    wanted = [path for path in (c, onnx, tflite, libcamera) if path is not None]
     if not wanted:
-        raise ParameterError("nothing to write: give --c DIR, --onnx DIR or --libcamera SENSOR.json")
+        raise ParameterError("nothing to write: give --c DIR, --onnx DIR, --tflite FILE or --libcamera SENSOR.json")
     if libcamera is None and (roll is not None or matrices is not None):
         raise ParameterError("--roll and --matrices are for --libcamera")
+    if tflite is not None:
+        load_schema()  # before anything is written
+        if int8:
+            raise ParameterError("--int8 is for --c and --onnx: a TensorFlow Lite graph has float weights")
     for path in wanted:
         check_free(path, overwrite)
     loaded = load_model(model)
@@ -64,6 +74,8 @@ def export(
         budgets[str(c)] = export_c(loaded, camera, c, int8=int8)
     if onnx is not None:
         budgets |= export_onnx(loaded, camera, onnx, int8=int8)
+    if tflite is not None:
+        budgets[str(tflite)] = export_tflite(loaded, camera, tflite)
     if budgets:
         rows = ([name, *budget.cells] for name, budget in budgets.items())
         print_table(["written", "flash", "memory", "largest maps", "multiply-adds"], rows)

@@ -15,6 +15,7 @@ from c5.metrics import summarize
 from c5.photos.page import embed, make_page, make_table
 from c5.photos.picture import encode_picture, fit, render
 from c5.plotting import encode_figure, new_plot
+from c5.words import plural
 
 WORST = 6
 """Shots that are shown."""
@@ -168,7 +169,7 @@ def _draw_lights(sensor: Sensor) -> Any:
         axes.bar(
             np.arange(len(bands)) + (index - (len(shown) - 1) / 2) * width, means, width, label=method, color=color
         )
-    axes.set_xticks(np.arange(len(bands)), [f"{name}\n{own.size} shots" for name, own in bands.items()])
+    axes.set_xticks(np.arange(len(bands)), [f"{name}\n{plural(own.size, 'shot')}" for name, own in bands.items()])
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("mean error, degrees")
     axes.legend(frameon=False, fontsize="small")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.ccc import locate
-from c5.color import Float32s
 from c5.demo import VirtualCamera, render_roll
+from c5.errors import ParameterError
 from c5.export.layers import (
     QUERY,
     Budget,
@@ -22,6 +23,7 @@ from c5.export.layers import (
     Layer,
     Normalisation,
     Pooling,
+    Tensor,
     Upsampling,
     fold,
     run_layers,
@@ -55,8 +57,9 @@ def vector_image() -> LinearImage:
 
 def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[str, bytes], Budget]:
     """The files of the C code, by name, with an image as test vector, and what a query takes."""
-    places, size = _place(folded)
-    weights = _Weights(folded, int8=int8)
+    seen = _see_constants(folded)
+    places, size = _place(seen)
+    weights = _Weights(seen, int8=int8)
     kind = "int8 weights" if int8 else "float weights"
     camera = f"the camera {folded.camera}" if folded.camera else "no camera in particular"
     grid = folded.grid
@@ -72,15 +75,23 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
         "pixels": grid.pixels,
         "powers": ", ".join(map(str, (*grid.powers, 1))),
         "places": "\n".join(f"#define {name} {place}" for name, place in places.items()),
-        "calls": "".join(_call(number, layer, folded) for number, layer in enumerate(folded.layers)),
+        "n_constants": sum(map(len, folded.constants.values())),
+        "constants": "".join(
+            f"    place(seen, {channel}, {name} + {index} * N * N);\n"
+            for channel, (name, index) in enumerate(
+                ((name, index) for name, value in folded.constants.items() for index in range(len(value))),
+                start=grid.channels,
+            )
+        ),
+        "calls": "".join(_call(number, layer) for number, layer in enumerate(seen.layers)),
         "gained": GAINED if folded.gain else "",
         "bound_factor": float(BOUND_FACTOR),
         "bound_least": float(UNKNOWN_DEG),
-        "scaled": "sums[x] * layer->scales[output]" if int8 else "sums[x]",
-        "biased": "layer->bias_scale * (float)bias[x]" if int8 else "bias[x]",
+        "weight": "layer->scales[LANES * block + k] * (float)from[LANES * i + k]" if int8 else "from[LANES * i + k]",
+        "biased": "layer->bias_scale * (float)bias[i]" if int8 else "bias[i]",
         "bias_type": "int16_t" if int8 else "float",
         "weight_type": "int8_t" if int8 else "float",
-        "tensors": max(len(layer.inputs) for layer in folded.layers),
+        "tensors": max(len(layer.inputs) for layer in seen.layers),
         "fields": INT8_FIELDS if int8 else FLOAT_FIELDS,
         "declarations": weights.declarations,
     }
@@ -91,7 +102,7 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
 
 
 TEMPLATES = ("c5_awb.h", "c5_awb.c", "c5_weights.h", "c5_test.c", "Makefile", "cortex_m.c", "cortex_m.ld")
-GAINED = "            scores[y * N + x] *= maps[(C5_SEEN + 1) * PLANE(N) + place];\n"
+GAINED = "maps[AT(N, C5_SEEN + 1, i)] * "
 FLOAT_FIELDS = """    const float *bias;     /* one for each output, */
     const float *bias_map; /* or [outputs][n][n], what the camera's profile adds at each place */
 """
@@ -112,16 +123,42 @@ def _plain(text: str) -> str:
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text).replace("*/", "* /")
 
 
-def _plane(n: int) -> int:
-    return (n + 2) * (n + 1) + 1
+def _see_constants(folded: Folded) -> Folded:
+    """The same network, with constants as further channels beside the histograms: one tensor instead of several."""
+    grid = folded.grid
+    if any(value.shape[-1] != grid.bins for value in folded.constants.values()):
+        raise ParameterError("this network has constants of another size than its histograms; C code cannot have them")
+    first, channels = {}, grid.channels
+    for name, value in folded.constants.items():
+        first[name], channels = channels, channels + len(value)
+    seen = Tensor(QUERY, channels, grid.bins)
+    layers: list[Layer] = []
+    for layer in folded.layers:
+        if isinstance(layer, Convolution) and any(each.name in (QUERY, *first) for each in layer.inputs):
+            weights = np.zeros((len(layer.weights), channels, *layer.weights.shape[2:]), np.float32)
+            others, parts, start = [], [], 0
+            for tensor in layer.inputs:
+                own = layer.weights[:, start : start + tensor.channels]
+                start += tensor.channels
+                if tensor.name in (QUERY, *first):
+                    place = first.get(tensor.name, 0)
+                    weights[:, place : place + tensor.channels] = own
+                else:
+                    others.append(tensor)
+                    parts.append(own)
+            layer = replace(layer, inputs=(seen, *others), weights=np.concatenate([weights, *parts], axis=1))
+        layers.append(layer)
+    return replace(folded, layers=tuple(layers))
 
 
 def _place(folded: Folded) -> tuple[dict[str, int], int]:
     """Where each tensor is in the workspace, in floats, and the size of it: what is needed at once stands apart."""
     n, channels, last = folded.grid.bins, folded.grid.channels, len(folded.layers)
     spans = {"SEARCHED": (channels * n * n, -1, last), "WHOLE": (channels * n * n, -1, -1), "STRIP": (n * n, -1, -1)}
-    sums, tiles = _scratch(folded)
-    spans |= {"SCORES": (n * n, last, last), "SCRATCH": (sums + tiles, 0, last - 1)}
+    spans |= {"SCORES": (n * n, last, last), "LINES": (2 * n * n, last, last)}
+    for number, layer in enumerate(folded.layers):
+        if isinstance(layer, Convolution):
+            spans[f"SCRATCH_{number}"] = (_scratch(layer), number, number)
     alias: dict[str, str] = {}
     ends: dict[str, int] = {folded.maps.name: last}
     for number, layer in enumerate(folded.layers):
@@ -132,8 +169,8 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
         if layer.output.name in alias:
             ends[alias[layer.output.name]] = number
     starts = {QUERY: -1} | {layer.output.name: number for number, layer in enumerate(folded.layers)}
-    sizes = {QUERY: channels * _plane(n)}
-    sizes |= {layer.output.name: layer.output.channels * _plane(layer.output.size) for layer in folded.layers}
+    tensors = {tensor.name: tensor for layer in folded.layers for tensor in (*layer.inputs, layer.output)}
+    sizes = {name: LANES * _blocks(tensor.channels) * tensor.size**2 for name, tensor in tensors.items()}
     for name, size in sizes.items():
         if name not in alias:
             spans[name.upper()] = (size, starts[name], ends[name])
@@ -150,40 +187,39 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
         places[name] = place
     places |= {name.upper(): places[other.upper()] for name, other in alias.items()}
     total = max(place + spans[name][0] for name, place in places.items() if name in spans)
-    places["SUMS"] = sums
     order = dict(sorted(places.items(), key=lambda item: (item[0].startswith("T"), item[0])))
     return order, total
 
 
-TILES, CHUNK = 64, 8  # as in the template
+LANES, TILES = 8, 16  # as in the template
 
 
-def _scratch(folded: Folded) -> tuple[int, int]:
-    """Floats of the two parts of what convolutions work in: sums of products, and transformed inputs."""
-    large = [each for each in folded.layers if isinstance(each, Convolution) and each.output.size >= 8]
-    outputs = max(-(-each.output.channels // 4) * 4 for each in large)
-    rows = [min(each.output.size, TILES * 4 // each.output.size) for each in large]
-    tiles = max((count + 2) * each.output.size // 4 for count, each in zip(rows, large, strict=True))
-    return outputs * 6 * TILES, CHUNK * 6 * tiles
+def _blocks(channels: int) -> int:
+    return -(-channels // LANES)
 
 
-def _call(number: int, layer: Layer, folded: Folded) -> str:
+def _scratch(layer: Convolution) -> int:
+    """Floats that a convolution works in."""
+    if layer.weights.shape[2] == 1:
+        return LANES * layer.output.size**2  # sums
+    blocks, tiles = _blocks(layer.output.channels), (-(-layer.output.size // 4)) ** 2
+    kept = sum(_blocks(tensor.channels) for tensor in layer.inputs) if tiles > TILES else 1
+    return 36 * LANES * ((1 + blocks) * min(tiles, TILES) + LANES * blocks * kept)  # tiles and sums, weights
+
+
+def _call(number: int, layer: Layer) -> str:
     """One line of `c5_emit`."""
-    out, places = layer.output, [_address(tensor.name, folded) for tensor in layer.inputs]
+    out, places = layer.output, [f"t + {tensor.name.upper()}" for tensor in layer.inputs]
     target = f"t + {out.name.upper()}"
     shape = f"/* {out.channels} x {out.size} x {out.size} */"
     if isinstance(layer, Convolution):
         inputs = f"(const float *const[]){{{', '.join(places)}}}"
-        return f"    convolve(&layer_{number}, {inputs}, {target}, t + SCRATCH); {shape}\n"
+        return f"    convolve(&layer_{number}, {inputs}, {target}, t + SCRATCH_{number}); {shape}\n"
     if isinstance(layer, Pooling):
         return f"    pool({out.channels}, {out.size}, {places[0]}, {target}); {shape}\n"
     if isinstance(layer, Upsampling):
         return f"    upsample({out.channels}, {layer.input.size}, {places[0]}, {target}); {shape}\n"
     return f"    normalise({out.channels}, {out.size}, {layer.epsilon:.9g}f, {_f(layer.slope)}, {target}); {shape}\n"
-
-
-def _address(name: str, folded: Folded) -> str:
-    return name if name in folded.constants else f"t + {name.upper()}"
 
 
 class _Weights:
@@ -195,9 +231,8 @@ class _Weights:
         self.parts: list[str] = ['#include "c5_weights.h"\n\n#include <stddef.h>\n']
         names = []
         for name, value in folded.constants.items():
-            planes = np.stack([_pad(plane) for plane in value])
-            names.append(f"extern const float {name}[{planes.size}];")
-            self._array("float", name, planes, f"{value.shape}, with zeros around it", static=False)
+            names.append(f"extern const float {name}[{value.size}];")
+            self._array("float", name, value, f"{value.shape}", static=False)
         for number, layer in enumerate(folded.layers):
             if isinstance(layer, Convolution):
                 names.append(f"extern const c5_layer layer_{number};")
@@ -210,32 +245,27 @@ class _Weights:
 
     def _add(self, number: int, layer: Convolution) -> None:
         outputs, inputs, side, _ = layer.weights.shape
-        filled = np.zeros((-(-outputs // 4) * 4, inputs, side, side), np.float32)
-        filled[:outputs] = layer.weights
-        scales = np.maximum(np.abs(filled).max(axis=(1, 2, 3)), 1e-12) / 127
-        kept: NDArray[Any] = filled
-        if self.int8:
-            kept = np.rint(filled / scales[:, None, None, None]).astype(np.int8)
-        order = kept.reshape(-1, 4, inputs, side, side).transpose(0, 2, 4, 3, 1)
-        shape = f"{outputs} outputs of {inputs} inputs, {side} x {side}"
-        self._array("c5_weight", f"weights_{number}", order, shape)
+        size = layer.output.size
+        kept: NDArray[Any] = layer.weights
         fields = [f"weights_{number}"]
         if self.int8:
-            self._array("float", f"scales_{number}", scales[:outputs], "one for each output")
+            scales = np.maximum(np.abs(layer.weights).max(axis=(1, 2, 3)), 1e-12) / 127
+            kept = np.rint(layer.weights / scales[:, None, None, None]).astype(np.int8)
+            self._array("float", f"scales_{number}", _fill_up(scales), "one for each output")
             fields.append(f"scales_{number}")
+        order = _fill_up(kept).reshape(-1, LANES, inputs, side, side).transpose(0, 2, 3, 4, 1)
+        self._array("c5_weight", f"weights_{number}", order, f"{outputs} outputs of {inputs} inputs, {side} x {side}")
         if layer.bias.ndim == 1:
-            self._array("float", f"bias_{number}", layer.bias, "one for each output")
+            self._array("float", f"bias_{number}", _fill_up(layer.bias), "one for each output")
             fields += [f"bias_{number}", "NULL", *(["0"] if self.int8 else [])]
         else:
             step = max(float(np.abs(layer.bias).max()), 1e-12) / 32767
             values: NDArray[Any] = np.rint(layer.bias / step).astype(np.int16) if self.int8 else layer.bias
             kind = "int16_t" if self.int8 else "float"
-            self._array(
-                kind, f"bias_{number}", values, f"{outputs} outputs x {layer.output.size} x {layer.output.size}"
-            )
+            self._array(kind, f"bias_{number}", _in_blocks(values), f"{outputs} outputs x {size} x {size}")
             fields += ["NULL", f"bias_{number}", *([_f(step)] if self.int8 else [])]
         channels = ", ".join(str(tensor.channels) for tensor in layer.inputs)
-        head = f"{layer.output.size}, {side}, {outputs}, {len(layer.inputs)}, {{{channels}}}, {_f(layer.slope)}"
+        head = f"{size}, {side}, {outputs}, {inputs}, {len(layer.inputs)}, {{{channels}}}, {_f(layer.slope)}"
         self.parts.append(f"const c5_layer layer_{number} = {{{head}, {', '.join(fields)}}};\n")
 
     def _array(self, kind: str, name: str, values: NDArray[Any], comment: str, *, static: bool = True) -> None:
@@ -244,11 +274,16 @@ class _Weights:
         self.size += int(values.size) * (values.dtype.itemsize if values.dtype.kind == "i" else 4)
 
 
-def _pad(plane: Float32s) -> Float32s:
-    n = plane.shape[-1]
-    padded = np.zeros(_plane(n), np.float32)
-    padded[: (n + 2) * (n + 1)].reshape(n + 2, n + 1)[1:-1, 1:] = plane
-    return padded
+def _in_blocks(maps: NDArray[Any]) -> NDArray[Any]:
+    """(channels, n, n) as the C code keeps them: [channels / 8][n][n][8]."""
+    filled = _fill_up(maps)
+    return filled.reshape(-1, LANES, *maps.shape[1:]).transpose(0, 2, 3, 1)
+
+
+def _fill_up(values: NDArray[Any]) -> NDArray[Any]:
+    """With zeros to whole blocks of outputs."""
+    missing = -len(values) % LANES
+    return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
 
 
 def _f(value: float) -> str:

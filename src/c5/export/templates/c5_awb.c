@@ -12,14 +12,15 @@
 #define STEP (2 * LIMIT / N)
 #define STRIPS $strips
 #define MOST_COUNTED $pixels /* of frames with more pixels that count, rows are left out */
+#define CONSTANTS $n_constants /* maps that are the same for every frame, and seen beside its histograms */
 #define FLOOR 1e-30f
 #define FLAT 1e-21f
 
-/* Maps are kept with zeros around them, so that convolutions need not ask where they are: a row of zeros above and
- * below, and a zero before each row, which is also the one after the row before. */
-#define ROW(n) ((n) + 1)
-#define PLANE(n) (((n) + 2) * ROW(n) + 1)
-#define AT(n, y, x) (((y) + 1) * ROW(n) + (x) + 1)
+/* Maps are kept in blocks of eight channels, [channels / 8][n][n][8], the last one filled up with zeros: what is done
+ * for one channel is done for eight side by side, and compilers make vectors of it. */
+#define LANES 8
+#define BLOCK(n) (LANES * (n) * (n))
+#define AT(n, channel, place) ((channel) / LANES * BLOCK(n) + LANES * (place) + (channel) % LANES)
 
 /* Where everything is in the workspace. What is not needed any more makes room. */
 $places
@@ -52,29 +53,27 @@ static int in_order(const frame *f) /* numbers that count must be numbers */
     return 1;
 }
 
-static float channel(const frame *f, int y, int x, int c) /* the border is repeated */
+static float positive(float value)
 {
-    y = y < 0 ? 0 : y < f->rows ? y : f->rows - 1;
-    x = x < 0 ? 0 : x < f->columns ? x : f->columns - 1;
-    const float value = f->rgb[3 * ((ptrdiff_t)y * f->columns + x) + c];
     return value > 0 ? value : 0;
 }
 
-/* The mean absolute difference of a pixel to its eight neighbours; 0 if one of the nine does not count. */
+/* The mean absolute difference of a pixel to its eight neighbours; 0 if one of the nine does not count. The border is
+ * repeated. */
 static int gradient(const frame *f, int y, int x, float color[3])
 {
-    for (int i = y - 1; i <= y + 1; i++)
-        for (int j = x - 1; j <= x + 1; j++)
-            if (i >= 0 && i < f->rows && j >= 0 && j < f->columns && !counts(f, i, j))
+    const int rows[3] = {y > 0 ? y - 1 : 0, y, y + 1 < f->rows ? y + 1 : y};
+    const int columns[3] = {x > 0 ? x - 1 : 0, x, x + 1 < f->columns ? x + 1 : x};
+    const float *here = f->rgb + 3 * ((ptrdiff_t)y * f->columns + x);
+    color[0] = color[1] = color[2] = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            if (!counts(f, rows[i], columns[j]))
                 return 0;
-    for (int c = 0; c < 3; c++) {
-        const float here = channel(f, y, x, c);
-        float sum = 0;
-        for (int i = y - 1; i <= y + 1; i++)
-            for (int j = x - 1; j <= x + 1; j++)
-                sum += fabsf(here - channel(f, i, j, c));
-        color[c] = sum / 8;
-    }
+            const float *there = f->rgb + 3 * ((ptrdiff_t)rows[i] * f->columns + columns[j]);
+            for (int c = 0; c < 3; c++)
+                color[c] += fabsf(positive(here[c]) - positive(there[c])) * 0.125f;
+        }
     return 1;
 }
 
@@ -101,31 +100,39 @@ static void share(const float color[3], int power, float *bins, float *within)
 /* Blurred by [1 2 1] / 4 along both axes, divided by its sum, and the square root taken. 0 if there is nothing. */
 static int scale(float *bins, float least)
 {
-    for (int axis = 0; axis < 2; axis++) {
-        const int step = axis ? 1 : N, line = axis ? N : 1;
-        for (int k = 0; k < N; k++) {
-            float before = 0, here = bins[k * line];
-            for (int i = 0; i < N; i++) {
-                float *bin = bins + k * line + i * step;
-                const float after = i + 1 < N ? bin[step] : 0;
-                *bin = 0.25f * before + 0.5f * here + 0.25f * after;
-                before = here;
-                here = after;
-            }
+    float above[N] = {0}, row[N + 2] = {0}, sum = 0;
+    for (int y = 0; y < N; y++, bins += N) {
+        for (int x = 0; x < N; x++) {
+            row[x + 1] = 0.25f * above[x] + 0.5f * bins[x] + (y + 1 < N ? 0.25f * bins[N + x] : 0);
+            above[x] = bins[x];
+        }
+        for (int x = 0; x < N; x++) {
+            bins[x] = 0.25f * row[x] + 0.5f * row[x + 1] + 0.25f * row[x + 2];
+            sum += bins[x];
         }
     }
-    float sum = 0;
+    const float share = sum > least ? 1 / sum : 0;
+    bins -= N * N;
     for (int i = 0; i < N * N; i++)
-        sum += bins[i];
-    for (int i = 0; i < N * N; i++)
-        bins[i] = sum > least ? sqrtf(bins[i] / sum) : 0;
+        bins[i] = sqrtf(share * bins[i]);
     return sum > least;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
 }
 
 static void zero(float *numbers, int count)
 {
     for (int i = 0; i < count; i++)
         numbers[i] = 0;
+}
+
+static void place(float *maps, int channel, const float *values) /* [N][N] */
+{
+    for (int i = 0; i < N * N; i++)
+        maps[AT(N, channel, i)] = values[i];
 }
 
 c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, int rows, int columns)
@@ -151,7 +158,8 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
     if (!left)
         every = 1;
 
-    for (int c = 0; c < C5_SEEN; c++) {
+    zero(seen, (C5_SEEN + CONSTANTS + LANES - 1) / LANES * BLOCK(N));
+$constants    for (int c = 0; c < C5_SEEN; c++) {
         zero(whole + c * N * N, N * N);
         zero(searched + c * N * N, N * N);
         for (int s = 0; s < STRIPS; s++) { /* each weighs by how many of its colors count, however bright it is */
@@ -169,7 +177,7 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
                         if (!counts(&f, y, x))
                             continue;
                         for (int k = 0; k < 3; k++)
-                            color[k] = channel(&f, y, x, k);
+                            color[k] = positive(rgb[3 * ((ptrdiff_t)y * columns + x) + k]);
                     }
                     colors++;
                     share(color, powers[c], strip, &within);
@@ -185,280 +193,301 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
         scale(searched + c * N * N, least);
         if (c == 0 && !there)
             return C5_OUT_OF_RANGE;
-        zero(seen + c * PLANE(N), PLANE(N));
-        for (int y = 0; y < N; y++)
-            for (int x = 0; x < N; x++)
-                seen[c * PLANE(N) + AT(N, y, x)] = whole[(c * N + y) * N + x];
+        place(seen, c, whole + c * N * N);
     }
     return C5_OK;
 }
 
 /* ---------------------------------------------------------------- network */
 
-/* Convolutions work on a few rows at a time, for four outputs at a time. Weights are stored as they are needed: for four
- * outputs, for each input, for each column of the window, for each row of it, those of the four outputs. */
-#define BLOCK 272 /* numbers of a map that are worked on at a time: they stay in the nearest cache */
-#define TILES 64  /* the same in tiles of four */
-#define CHUNK 8   /* inputs that are transformed at a time */
-
-static void clear_edges(float *plane, int n)
-{
-    zero(plane, ROW(n));
-    for (int y = 0; y <= n; y++)
-        plane[AT(n, y, -1)] = 0;
-    zero(plane + AT(n, n, -1), ROW(n) + 1);
-}
-
-static float rectify(float value, float slope) /* slope is at most 1 */
+static inline float rectify(float value, float slope) /* slope is at most 1 */
 {
     const float less = slope * value;
     return value > less ? value : less;
 }
 
-/* A row of an output, made right: scaled, with its bias, rectified. */
-static void finish(const c5_layer *layer, int output, int y, const float *restrict sums, float *restrict out)
+/* Adds to the sums of eight outputs, at places that are `next` apart, the numbers of inputs there, times their weights
+ * [inputs][8]. */
+static void multiply(
+    int places, int next, int inputs, const float *restrict in, const float *restrict w, float *restrict sums)
 {
-    const int n = layer->n;
-    const float slope = layer->slope;
-    if (layer->bias_map) {
-        const $bias_type *restrict bias = layer->bias_map + (output * n + y) * n;
-        for (int x = 0; x < n; x++)
-            out[x] = rectify($scaled + $biased, slope);
-    } else {
-        const float bias = layer->bias[output];
-        for (int x = 0; x < n; x++)
-            out[x] = rectify($scaled + bias, slope);
-    }
-}
-
-/* Adds a row of the window, or its one weight, times a stretch of one input, to the same stretch of four outputs. */
-static void add_row(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
-{
-    for (int o = 0; o < 4; o++, sums += BLOCK) {
-        const float a = w[o], b = w[12 + o], c = w[24 + o];
-        for (int x = 0; x < length; x++)
-            sums[x] = c * in[x + 1] + (b * in[x] + (a * in[x - 1] + sums[x]));
-    }
-}
-
-static void add_one(float *restrict sums, const float *restrict in, const c5_weight *w, int length)
-{
-    for (int o = 0; o < 4; o++, sums += BLOCK) {
-        const float a = w[o];
-        for (int x = 0; x < length; x++)
-            sums[x] += a * in[x];
-    }
-}
-
-/* As it is defined: for 1x1, and for small maps. */
-static void convolve_small(const c5_layer *layer, const float *const *inputs, float *out)
-{
-    float sums[4 * BLOCK];
-    const int n = layer->n, most = BLOCK / ROW(n);
-    for (int top = 0; top < n; top += most) {
-        const int rows = n - top < most ? n - top : most, length = rows * ROW(n) - 1, start = AT(n, top, 0);
-        const c5_weight *w = layer->weights;
-        for (int o = 0; o < layer->outputs; o += 4) {
-            zero(sums, 4 * BLOCK);
-            for (int k = 0; k < layer->tensors; k++)
-                for (int i = 0; i < layer->channels[k]; i++, w += 4 * layer->side * layer->side) {
-                    const float *in = inputs[k] + i * PLANE(n) + start;
-                    if (layer->side == 1)
-                        add_one(sums, in, w, length);
-                    else
-                        for (int row = 0; row < 3; row++)
-                            add_row(sums, in + (row - 1) * ROW(n), w + 4 * row, length);
-                }
-            for (int k = 0; k < 4 && o + k < layer->outputs; k++)
-                for (int y = 0; y < rows; y++)
-                    finish(layer, o + k, top + y, sums + k * BLOCK + y * ROW(n), out + (o + k) * PLANE(n) + start + y * ROW(n));
-        }
-    }
-}
-
-/* Four numbers of a row, convolved with three weights, take twelve products as defined, and six by Winograd's F(4, 3):
- * six combinations of the six inputs, times six of the three weights, of which four combinations are the outputs
- * (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). A tile is four numbers of a row; what
- * follows has a number for each tile of a block of rows, for each of the six. */
-
-static void transform_input(const float *plane, int n, int top, int rows, float *restrict tiles)
-{
-    const int width = n / 4, all = (rows + 2) * width;
-    for (int y = 0; y < rows + 2; y++, tiles += width) {
-        const float *restrict row = plane + AT(n, top + y - 1, 0);
-        for (int x = 0; x < width; x++) {
-            const float *d = row + 4 * x;
-            const float near = d[3] - d[1], far = d[3] - 4 * d[1], inner = d[2] - d[0], outer = d[2] - 4 * d[0];
-            tiles[x] = 4 * d[-1] - 5 * d[1] + d[3];
-            tiles[x + all] = far + outer;
-            tiles[x + 2 * all] = far - outer;
-            tiles[x + 3 * all] = near + 2 * inner;
-            tiles[x + 4 * all] = near - 2 * inner;
-            tiles[x + 5 * all] = 4 * d[0] - 5 * d[2] + d[4];
-        }
-    }
-}
-
-static void transform_weights(const c5_weight *w, float g[6][12])
-{
-    for (int i = 0; i < 12; i++) {
-        const float a = w[i], b = w[12 + i], c = w[24 + i], sum = a + c, far = a * (1 / 24.0f) + c * (1 / 6.0f);
-        g[0][i] = a * 0.25f;
-        g[1][i] = (sum + b) * (-1 / 6.0f);
-        g[2][i] = (b - sum) * (1 / 6.0f);
-        g[3][i] = far + b * (1 / 12.0f);
-        g[4][i] = far - b * (1 / 12.0f);
-        g[5][i] = c;
-    }
-}
-
-static void add_tiles(float *restrict sums, const float *restrict tiles, float g[6][12], int width, int rows)
-{
-    const int length = rows * width;
-    for (int k = 0; k < 6; k++, tiles += (rows + 2) * width, sums += TILES) {
-        const float *restrict upper = tiles, *restrict here = tiles + width, *restrict lower = here + width;
-        float *restrict a = sums, *restrict b = a + 6 * TILES, *restrict c = b + 6 * TILES, *restrict d = c + 6 * TILES;
-        const float a0 = g[k][0], b0 = g[k][1], c0 = g[k][2], d0 = g[k][3];
-        const float a1 = g[k][4], b1 = g[k][5], c1 = g[k][6], d1 = g[k][7];
-        const float a2 = g[k][8], b2 = g[k][9], c2 = g[k][10], d2 = g[k][11];
-        for (int x = 0; x < length; x++) {
-            a[x] = a2 * lower[x] + (a1 * here[x] + (a0 * upper[x] + a[x]));
-            b[x] = b2 * lower[x] + (b1 * here[x] + (b0 * upper[x] + b[x]));
-            c[x] = c2 * lower[x] + (c1 * here[x] + (c0 * upper[x] + c[x]));
-            d[x] = d2 * lower[x] + (d1 * here[x] + (d0 * upper[x] + d[x]));
-        }
-    }
-}
-
-static void transform_output(const float *restrict m, int width, float *restrict line)
-{
-    for (int x = 0; x < width; x++) {
-        const float sum = m[TILES + x] + m[2 * TILES + x], apart = m[TILES + x] - m[2 * TILES + x];
-        const float far_sum = m[3 * TILES + x] + m[4 * TILES + x], far_apart = m[3 * TILES + x] - m[4 * TILES + x];
-        line[4 * x] = m[x] + sum + far_sum;
-        line[4 * x + 1] = apart + 2 * far_apart;
-        line[4 * x + 2] = sum + 4 * far_sum;
-        line[4 * x + 3] = apart + 8 * far_apart + m[5 * TILES + x];
-    }
-}
-
-static void convolve_tiles(const c5_layer *layer, const float *const *inputs, float *out, float *scratch)
-{
-    float line[N], g[6][12];
-    float *const sums = scratch, *const tiles = scratch + SUMS; /* [outputs][6][TILES]; [CHUNK][6][rows + 2][width] */
-    const int n = layer->n, width = n / 4, most = TILES / width;
-    int all = 0;
-    for (int k = 0; k < layer->tensors; k++)
-        all += layer->channels[k];
-    for (int top = 0; top < n; top += most) {
-        const int rows = n - top < most ? n - top : most, size = 6 * (rows + 2) * width;
-        int tensor = 0, channel = 0;
-        zero(sums, (layer->outputs + 3) / 4 * 4 * 6 * TILES);
-        for (int first = 0; first < all; first += CHUNK) {
-            const int count = all - first < CHUNK ? all - first : CHUNK;
-            for (int i = 0; i < count; i++) {
-                transform_input(inputs[tensor] + channel * PLANE(n), n, top, rows, tiles + i * size);
-                if (++channel == layer->channels[tensor]) {
-                    channel = 0;
-                    tensor++;
-                }
-            }
-            for (int o = 0; o < layer->outputs; o += 4)
-                for (int i = 0; i < count; i++) {
-                    transform_weights(layer->weights + 36 * (o / 4 * all + first + i), g);
-                    add_tiles(sums + o * 6 * TILES, tiles + i * size, g, width, rows);
-                }
-        }
-        for (int o = 0; o < layer->outputs; o++)
-            for (int y = 0; y < rows; y++) {
-                transform_output(sums + o * 6 * TILES + y * width, width, line);
-                finish(layer, o, top + y, line, out + o * PLANE(n) + AT(n, top + y, 0));
-            }
-    }
-}
-
-/* A convolution of several inputs side by side. */
-static void convolve(const c5_layer *layer, const float *const *inputs, float *out, float *scratch)
-{
-    if (layer->side == 3 && layer->n >= 8)
-        convolve_tiles(layer, inputs, out, scratch);
+    if (inputs <= 4)
+        for (int i = 0; i < places; i++, in += next, sums += next)
+            for (int k = 0; k < LANES; k++)
+                sums[k] += in[0] * w[k] + in[1] * w[8 + k] + in[2] * w[16 + k] + in[3] * w[24 + k];
     else
-        convolve_small(layer, inputs, out);
-    for (int o = 0; o < layer->outputs; o++)
-        clear_edges(out + o * PLANE(layer->n), layer->n);
+        for (int i = 0; i < places; i++, in += next, sums += next)
+            for (int k = 0; k < LANES; k++)
+                sums[k] += (in[0] * w[k] + in[1] * w[8 + k] + in[2] * w[16 + k] + in[3] * w[24 + k])
+                    + (in[4] * w[32 + k] + in[5] * w[40 + k] + in[6] * w[48 + k] + in[7] * w[56 + k]);
+}
+
+/* The sums of a block of outputs at some places of a row, made right: with their bias, and rectified. */
+static inline void finish(
+    const c5_layer *layer, int block, int place, int places, const float *restrict sums, float *restrict out)
+{
+    const int start = BLOCK(layer->n) * block + LANES * place;
+    const float slope = layer->slope;
+    out += start;
+    if (layer->bias_map) {
+        const $bias_type *restrict bias = layer->bias_map + start;
+        for (int i = 0; i < LANES * places; i++)
+            out[i] = rectify(sums[i] + $biased, slope);
+    } else {
+        const float *restrict bias = layer->bias + LANES * block;
+        for (int i = 0; i < places; i++)
+            for (int k = 0; k < LANES; k++)
+                out[LANES * i + k] = rectify(sums[LANES * i + k] + bias[k], slope);
+    }
+}
+
+/* The weights of an input for a block of outputs, [side][side][8]. */
+static void read_weights(const c5_layer *layer, int block, int input, float *restrict w)
+{
+    const int count = layer->side * layer->side;
+    const c5_weight *restrict from = layer->weights + LANES * count * (block * layer->inputs + input);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < LANES; k++)
+            w[LANES * i + k] = $weight;
+}
+
+/* 1x1, as it is defined. */
+static void convolve_1x1(const c5_layer *layer, const float *const *tensors, float *out, float *sums)
+{
+    const int places = layer->n * layer->n;
+    float w[LANES * LANES] = {0};
+    for (int o = 0; LANES * o < layer->outputs; o++) {
+        zero(sums, LANES * places);
+        for (int t = 0, input = 0; t < layer->tensors; t++)
+            for (int c = 0; c < layer->channels[t]; c += LANES) {
+                const int inputs = least(LANES, layer->channels[t] - c);
+                for (int i = 0; i < inputs; i++)
+                    read_weights(layer, o, input + i, w + LANES * i);
+                multiply(places, LANES, inputs, tensors[t] + places * c, w, sums);
+                input += inputs;
+            }
+        finish(layer, o, 0, places, sums, out);
+    }
+}
+
+/* 3x3. A tile of 4x4 outputs takes 144 products as defined, and 36 by Winograd's F(4x4, 3x3): 36 combinations of the
+ * 6x6 inputs around it, times 36 of the 3x3 weights, are summed over the inputs, and 16 combinations of the sums are the
+ * outputs (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). All are made along one axis,
+ * then along the other. */
+#define ROW (6 * LANES)
+#define TILE (6 * ROW)
+#define TILES 16 /* are worked on at a time: what that takes stays in caches */
+
+static inline void combine_weights(const float *restrict in, int step, float *restrict out, int out_step) /* 3 to 6 */
+{
+    for (int k = 0; k < LANES; k++) {
+        const float a = in[k], b = in[step + k], c = in[2 * step + k];
+        const float near = (a + c) * (-1 / 6.0f), far = a * (1 / 24.0f) + c * (1 / 6.0f);
+        out[k] = a * 0.25f;
+        out[out_step + k] = near - b * (1 / 6.0f);
+        out[2 * out_step + k] = near + b * (1 / 6.0f);
+        out[3 * out_step + k] = far + b * (1 / 12.0f);
+        out[4 * out_step + k] = far - b * (1 / 12.0f);
+        out[5 * out_step + k] = c;
+    }
+}
+
+static inline void combine_inputs(const float *restrict in, int step, float *restrict out, int out_step) /* 6 to 6 */
+{
+    for (int k = 0; k < LANES; k++) {
+        const float a = in[k], b = in[step + k], c = in[2 * step + k];
+        const float d = in[3 * step + k], e = in[4 * step + k], f = in[5 * step + k];
+        const float far = e - 4 * c, outer = d - 4 * b, near = e - c, inner = 2 * (d - b);
+        out[k] = 4 * a - 5 * c + e;
+        out[out_step + k] = far + outer;
+        out[2 * out_step + k] = far - outer;
+        out[3 * out_step + k] = near + inner;
+        out[4 * out_step + k] = near - inner;
+        out[5 * out_step + k] = 4 * b - 5 * d + f;
+    }
+}
+
+static inline void combine_sums(const float *restrict in, int step, float *restrict out, int out_step) /* 6 to 4 */
+{
+    for (int k = 0; k < LANES; k++) {
+        const float b = in[step + k], c = in[2 * step + k], d = in[3 * step + k], e = in[4 * step + k];
+        const float sum = b + c, apart = b - c, far_sum = d + e, far_apart = d - e;
+        out[k] = in[k] + sum + far_sum;
+        out[out_step + k] = apart + 2 * far_apart;
+        out[2 * out_step + k] = sum + 4 * far_sum;
+        out[3 * out_step + k] = apart + 8 * far_apart + in[5 * step + k];
+    }
+}
+
+/* What the weights of a block of inputs become for a block of outputs: [36][8][8]. */
+static void transform_weights(const c5_layer *layer, int block, int input, int inputs, float *out)
+{
+    float w[9 * LANES], half[3 * ROW];
+    for (int i = 0; i < LANES; i++, out += LANES) {
+        if (i < inputs)
+            read_weights(layer, block, input + i, w);
+        else
+            zero(w, 9 * LANES);
+        for (int row = 0; row < 3; row++)
+            combine_weights(w + 3 * LANES * row, LANES, half + ROW * row, LANES);
+        for (int column = 0; column < 6; column++)
+            combine_weights(half + LANES * column, ROW, out + LANES * LANES * column, 6 * LANES * LANES);
+    }
+}
+
+/* What the 6x6 inputs around a tile become, of one block: [36][8]. Beyond the edges are zeros. */
+static void transform_inputs(const float *map, int n, int tile, float *out)
+{
+    const int across = (n + 3) / 4, top = tile / across * 4, left = tile % across * 4;
+    static const float nothing[LANES] = {0};
+    float half[6 * ROW], copy[ROW];
+    for (int i = 0; i < 6; i++) {
+        const int y = top - 1 + i;
+        const float *row = map + LANES * (n * y + left - 1);
+        if (y < 0 || y >= n || left == 0 || left + 5 > n) {
+            for (int j = 0; j < 6; j++) {
+                const int x = left - 1 + j, inside = y >= 0 && y < n && x >= 0 && x < n;
+                const float *from = inside ? row + LANES * j : nothing;
+                for (int k = 0; k < LANES; k++)
+                    copy[LANES * j + k] = from[k];
+            }
+            row = copy;
+        }
+        combine_inputs(row, LANES, half + ROW * i, LANES);
+    }
+    for (int column = 0; column < 6; column++)
+        combine_inputs(half + LANES * column, ROW, out + LANES * column, ROW);
+}
+
+/* A tile of a block of outputs from its sums. */
+static void transform_sums(const c5_layer *layer, int block, int tile, const float *sums, float *out)
+{
+    float half[4 * ROW], row[4 * LANES];
+    const int n = layer->n, across = (n + 3) / 4, top = tile / across * 4, left = tile % across * 4;
+    for (int column = 0; column < 6; column++)
+        combine_sums(sums + LANES * column, ROW, half + LANES * column, ROW);
+    for (int i = 0; i < 4 && top + i < n; i++) {
+        combine_sums(half + ROW * i, LANES, row, LANES);
+        finish(layer, block, (top + i) * n + left, least(4, n - left), row, out);
+    }
+}
+
+static void convolve_3x3(const c5_layer *layer, const float *const *tensors, float *out, float *scratch)
+{
+    const int n = layer->n, blocks = (layer->outputs + LANES - 1) / LANES, across = (n + 3) / 4, all = across * across;
+    float *const tiles = scratch;                                    /* [tiles][36][8] */
+    float *const sums = tiles + TILE * least(TILES, all);            /* the same, for each block of outputs */
+    float *const weights = sums + TILE * least(TILES, all) * blocks; /* [36][8][8], for each of them */
+    for (int first = 0; first < all; first += TILES) {
+        const int count = least(TILES, all - first);
+        float *w = weights;
+        zero(sums, TILE * count * blocks);
+        for (int t = 0, input = 0; t < layer->tensors; t++)
+            for (int c = 0; c < layer->channels[t]; c += LANES) {
+                const int inputs = least(LANES, layer->channels[t] - c);
+                for (int i = 0; i < count; i++)
+                    transform_inputs(tensors[t] + c * n * n, n, first + i, tiles + TILE * i);
+                for (int o = 0; o < blocks; o++) {
+                    float *const own = w + LANES * TILE * o;
+                    if (first == 0)
+                        transform_weights(layer, o, input, inputs, own);
+                    for (int k = 0; k < 36; k++)
+                        multiply(count, TILE, inputs, tiles + LANES * k, own + LANES * LANES * k,
+                            sums + TILE * count * o + LANES * k);
+                }
+                input += inputs;
+                w += all > TILES ? LANES * TILE * blocks : 0; /* keep them for the next tiles */
+            }
+        for (int o = 0; o < blocks; o++)
+            for (int i = 0; i < count; i++)
+                transform_sums(layer, o, first + i, sums + TILE * (count * o + i), out);
+    }
+}
+
+/* A convolution of several tensors side by side. */
+static void convolve(const c5_layer *layer, const float *const *tensors, float *out, float *scratch)
+{
+    if (layer->side == 3)
+        convolve_3x3(layer, tensors, out, scratch);
+    else
+        convolve_1x1(layer, tensors, out, scratch);
+}
+
+static float larger(float a, float b)
+{
+    return a > b ? a : b;
 }
 
 static void pool(int channels, int n, const float *in, float *out) /* the largest of each 2x2, to n x n */
 {
-    for (int c = 0; c < channels; c++, in += PLANE(2 * n), out += PLANE(n)) {
+    const int row = 2 * LANES * n;
+    for (int c = 0; c < channels; c += LANES)
+        for (int y = 0; y < n; y++, in += row)
+            for (int x = 0; x < n; x++, in += 2 * LANES, out += LANES)
+                for (int k = 0; k < LANES; k++)
+                    out[k] = larger(larger(in[k], in[LANES + k]), larger(in[row + k], in[row + LANES + k]));
+}
+
+/* Twofold and bilinear, corners on corners, from n x n: number 2k of a line lies k / (2n - 1) before number k of the
+ * old one, and number 2k + 1 half of the rest behind it. Rows are made wider into the lower half of the new map, and
+ * from there, from the top, into all of it: no row is written before it was read. */
+static void upsample(int channels, int n, const float *in, float *out)
+{
+    const int row = 2 * LANES * n;
+    const float step = 1.0f / (float)(2 * n - 1);
+    for (int c = 0; c < channels; c += LANES) {
+        float *const wide = out + n * row, *to = wide;
         for (int y = 0; y < n; y++)
-            for (int x = 0; x < n; x++) {
-                const float *upper = in + AT(2 * n, 2 * y, 2 * x), *lower = upper + ROW(2 * n);
-                const float a = upper[0] > upper[1] ? upper[0] : upper[1], b = lower[0] > lower[1] ? lower[0] : lower[1];
-                out[AT(n, y, x)] = a > b ? a : b;
+            for (int x = 0; x < n; x++, in += LANES, to += 2 * LANES) {
+                const float before = (float)x * step, behind = 0.5f - ((float)x + 0.5f) * step;
+                const float *last = x > 0 ? in - LANES : in, *next = x < n - 1 ? in + LANES : in;
+                for (int k = 0; k < LANES; k++) {
+                    to[k] = before * last[k] + (1 - before) * in[k];
+                    to[LANES + k] = (1 - behind) * in[k] + behind * next[k];
+                }
             }
-        clear_edges(out, n);
-    }
-}
-
-/* Twofold and bilinear, corners on corners: number 2k of a line lies k / (2n - 1) before number k of the old one, and
- * number 2k + 1 half of the rest behind it. */
-static void upsample_row(int n, const float *restrict in, float *restrict out)
-{
-    const float step = 1.0f / (float)(2 * n - 1);
-    for (int k = 0; k < n; k++) {
-        const float before = (float)k * step, behind = 0.5f - ((float)k + 0.5f) * step;
-        out[2 * k] = before * in[k - 1] + (1 - before) * in[k];
-        out[2 * k + 1] = (1 - behind) * in[k] + behind * in[k + 1];
-    }
-}
-
-static void upsample(int channels, int n, const float *in, float *out) /* from n x n */
-{
-    float lines[3][2 * N]; /* three old rows, as wide as the new ones */
-    const float step = 1.0f / (float)(2 * n - 1);
-    for (int c = 0; c < channels; c++, in += PLANE(n), out += PLANE(2 * n)) {
-        float *above = lines[0], *here = lines[1], *below = lines[2];
-        upsample_row(n, in + AT(n, -1, 0), above);
-        upsample_row(n, in + AT(n, 0, 0), here);
-        for (int k = 0; k < n; k++) {
-            const float before = (float)k * step, behind = 0.5f - ((float)k + 0.5f) * step;
-            float *even = out + AT(2 * n, 2 * k, 0), *odd = even + ROW(2 * n);
-            upsample_row(n, in + AT(n, k + 1, 0), below);
-            for (int x = 0; x < 2 * n; x++) {
-                even[x] = before * above[x] + (1 - before) * here[x];
-                odd[x] = (1 - behind) * here[x] + behind * below[x];
+        for (int y = 0; y < n; y++, out += 2 * row) {
+            const float before = (float)y * step, behind = 0.5f - ((float)y + 0.5f) * step;
+            const float *here = wide + y * row;
+            const float *last = y > 0 ? here - row : here, *next = y < n - 1 ? here + row : here;
+            for (int i = 0; i < row; i++) {
+                const float even = before * last[i] + (1 - before) * here[i];
+                out[row + i] = (1 - behind) * here[i] + behind * next[i];
+                out[i] = even;
             }
-            float *const free = above;
-            above = here;
-            here = below;
-            below = free;
         }
-        clear_edges(out, 2 * n);
     }
 }
 
 /* Each channel to mean 0 and variance 1, then rectified. In place. */
 static void normalise(int channels, int n, float epsilon, float slope, float *maps)
 {
-    for (int c = 0; c < channels; c++, maps += PLANE(n)) {
-        float mean = 0, variance = 0;
-        for (int y = 0; y < n; y++) {
-            float sum = 0;
+    const float share = 1.0f / (float)(n * n);
+    for (int c = 0; c < channels; c += LANES, maps += BLOCK(n)) {
+        float mean[LANES] = {0}, factor[LANES] = {0};
+        for (int y = 0; y < n; y++) { /* row by row: rounding stays small */
+            float sum[LANES] = {0};
             for (int x = 0; x < n; x++)
-                sum += maps[AT(n, y, x)];
-            mean += sum / (float)(n * n);
+                for (int k = 0; k < LANES; k++)
+                    sum[k] += maps[LANES * (y * n + x) + k];
+            for (int k = 0; k < LANES; k++)
+                mean[k] += share * sum[k];
         }
         for (int y = 0; y < n; y++) {
-            float sum = 0;
+            float sum[LANES] = {0};
             for (int x = 0; x < n; x++)
-                sum += (maps[AT(n, y, x)] - mean) * (maps[AT(n, y, x)] - mean);
-            variance += sum / (float)(n * n);
+                for (int k = 0; k < LANES; k++) {
+                    const float off = maps[LANES * (y * n + x) + k] - mean[k];
+                    sum[k] += off * off;
+                }
+            for (int k = 0; k < LANES; k++)
+                factor[k] += share * sum[k];
         }
-        const float factor = 1 / sqrtf(variance + epsilon);
-        for (int y = 0; y < n; y++)
-            for (int x = 0; x < n; x++)
-                maps[AT(n, y, x)] = rectify((maps[AT(n, y, x)] - mean) * factor, slope);
+        for (int k = 0; k < LANES; k++)
+            factor[k] = 1 / sqrtf(factor[k] + epsilon);
+        for (int i = 0; i < n * n; i++)
+            for (int k = 0; k < LANES; k++)
+                maps[LANES * i + k] = rectify((maps[LANES * i + k] - mean[k]) * factor[k], slope);
     }
 }
 
@@ -474,41 +503,41 @@ static float at_bin(int i) /* u of a column, v of a row */
     return ((float)i - (N - 1) / 2.0f) * STEP;
 }
 
-/* The searched histograms convolved with the filters, whose origin is bin (N/2, N/2), times gain, plus bias: row by row
- * of a filter, four bins of a histogram at a time. Most bins are empty, and cost nothing. */
-static void score(const float *searched, const float *maps, float *scores)
+/* The searched histograms convolved with the filters, whose origin is bin (N/2, N/2), times gain, plus bias: eight bins
+ * of a histogram at a time, with all rows of a filter. Most bins are empty, and cost nothing. */
+static void score(const float *searched, const float *maps, float *lines, float *scores)
 {
-    float line[3 * N]; /* a row of a filter, with zeros on both sides */
-    zero(line, 3 * N);
     zero(scores, N * N);
-    for (int channel = 0; channel < C5_SEEN; channel++)
-        for (int k = 0; k < N; k++) {
-            for (int x = 0; x < N; x++)
-                line[N + x] = maps[channel * PLANE(N) + AT(N, k, x)];
-            for (int y = k > N / 2 ? k - N / 2 : 0; y < N && y < k + N / 2; y++) {
-                const float *mass = searched + (channel * N + y - k + N / 2) * N;
-                float *restrict row = scores + y * N;
-                for (int j = 0; j < N; j += 4) {
-                    const float a = mass[j], b = mass[j + 1], c = mass[j + 2], d = mass[j + 3];
-                    const float *filter = line + N + N / 2 - j;
-                    if (a + b + c + d > 0)
-                        for (int x = 0; x < N; x++)
-                            row[x] += a * filter[x] + b * filter[x - 1] + c * filter[x - 2] + d * filter[x - 3];
-                }
+    zero(lines, 2 * N * N); /* the rows of a filter, with zeros on both sides */
+    for (int channel = 0; channel < C5_SEEN; channel++) {
+        for (int i = 0; i < N * N; i++)
+            lines[2 * N * (i / N) + N / 2 + i % N] = maps[AT(N, channel, i)];
+        for (int i = 0; i < N * N; i += 8, searched += 8) {
+            const float a = searched[0], b = searched[1], c = searched[2], d = searched[3];
+            const float e = searched[4], f = searched[5], g = searched[6], h = searched[7];
+            if (!(a + b + c + d + e + f + g + h > 0))
+                continue;
+            for (int y = 0; y < N; y++) {
+                const int k = y - i / N + N / 2; /* the row of the filter */
+                if (k < 0 || k >= N)
+                    continue;
+                const float *restrict at = lines + 2 * N * k + N - i % N;
+                float *restrict row = scores + N * y;
+                for (int x = 0; x < N; x++, at++)
+                    row[x] += (a * at[0] + b * at[-1] + c * at[-2] + d * at[-3])
+                        + (e * at[-4] + f * at[-5] + g * at[-6] + h * at[-7]);
             }
         }
-    for (int y = 0; y < N; y++)
-        for (int x = 0; x < N; x++) {
-            const int place = AT(N, y, x);
-$gained            scores[y * N + x] += maps[C5_SEEN * PLANE(N) + place];
-        }
+    }
+    for (int i = 0; i < N * N; i++)
+        scores[i] = ${gained}scores[i] + maps[AT(N, C5_SEEN, i)];
 }
 
 void c5_locate(c5_workspace *work, c5_estimate *estimate)
 {
     float *const scores = work->numbers + SCORES;
     float red[N]; /* of the light at a column, if green is 1; blue at a row is the same */
-    score(work->numbers + SEARCHED, work->numbers + MAPS, scores);
+    score(work->numbers + SEARCHED, work->numbers + MAPS, work->numbers + LINES, scores);
     float highest = scores[0], sum = 0, u = 0, v = 0;
     for (int i = 1; i < N * N; i++)
         highest = scores[i] > highest ? scores[i] : highest;
@@ -556,7 +585,7 @@ c5_state c5_estimate_frame(
 
 float c5_seen(const c5_workspace *work, int channel, int v, int u)
 {
-    return work->numbers[HISTOGRAMS + channel * PLANE(N) + AT(N, v, u)];
+    return work->numbers[HISTOGRAMS + AT(N, channel, v * N + u)];
 }
 
 float c5_searched(const c5_workspace *work, int channel, int v, int u)
@@ -566,5 +595,5 @@ float c5_searched(const c5_workspace *work, int channel, int v, int u)
 
 float c5_map(const c5_workspace *work, int map, int v, int u)
 {
-    return work->numbers[MAPS + map * PLANE(N) + AT(N, v, u)];
+    return work->numbers[MAPS + AT(N, map, v * N + u)];
 }

@@ -38,8 +38,10 @@ static double largest(look *at, int maps, const float *expected)
     double most = 0;
     for (int c = 0; c < maps; c++)
         for (int v = 0; v < C5_BINS; v++)
-            for (int u = 0; u < C5_BINS; u++)
-                most = fmax(most, fabs((double)at(&work, c, v, u) - *expected++));
+            for (int u = 0; u < C5_BINS; u++) {
+                const double difference = fabs((double)at(&work, c, v, u) - *expected++);
+                most = difference <= most || isnan(most) ? most : difference;
+            }
     return most;
 }
 

@@ -10,10 +10,11 @@ typedef struct {
     int n;           /* the output is n x n */
     int side;        /* of the window: 3 or 1 */
     int outputs;     /* channels */
-    int tensors;     /* inputs, */
+    int inputs;      /* channels of all tensors */
+    int tensors;     /* side by side, */
     int channels[$tensors]; /* and the channels of each */
     float slope;     /* of the rectifier: what is below zero is multiplied by it */
-    const c5_weight *weights; /* [outputs / 4][inputs][columns][rows][4], the last outputs filled up with zeros */
+    const c5_weight *weights; /* [outputs / 8][inputs][rows][columns][8], filled up with zeros */
 $fields} c5_layer;
 
 $declarations
