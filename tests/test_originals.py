@@ -443,7 +443,7 @@ def test_a_balance_set_by_hand_stays_unless_asked_for(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
     code, _, stderr = run("balance", raw, "--undo")
     assert code == 0
-    assert stderr.splitlines()[-1] == "0 removed, 2 restored, 0 changed since, and left, 0 failed"
+    assert stderr.splitlines()[-1] == "0 removed, 2 restored, 0 kept with your changes, 0 failed"
     assert {name: (tmp_path / name).read_bytes() for name in CUSTOM} == CUSTOM
 
 
@@ -475,7 +475,7 @@ def test_undo_takes_back_all_that_was_written_and_nothing_else(tmp_path: Path, m
     assert run("balance", photos, "--undo", "--out", out)[0] == 0
     assert contents(tmp_path) == before
     code, _, stderr = run("balance", photos, "--undo")
-    assert (code, stderr) == (0, "0 removed, 0 restored, 0 changed since, and left, 0 failed\n")
+    assert (code, stderr) == (0, "0 removed, 0 restored, 0 kept with your changes, 0 failed\n")
 
 
 def test_a_dry_run_tells_what_will_be_written(tmp_path: Path) -> None:
