@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -483,6 +484,25 @@ def test_one_photograph_that_cannot_be_read_costs_only_itself(shoot: Path, tmp_p
         wait_for(lambda: not session.tell()["work"] and not session.tell()["problems"])
         assert rows(session)["0005.dng"]["kelvin"]
         (folder / "0005.dng").write_bytes(data[: len(data) // 2])
+
+
+def test_a_look_that_is_asked_for_while_another_ends_is_not_lost(
+    shoot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy(shoot, tmp_path / "shoot")
+    ending, asked = threading.Event(), threading.Event()
+
+    def end() -> None:
+        ending.set()
+        assert asked.wait(60)
+
+    monkeypatch.setattr("c5.studio.session.close_workers", end)
+    with studio(folder, tmp_path / "home", wait=False) as session:
+        assert ending.wait(60)
+        (folder / "late.dng").write_bytes((folder / "0001.dng").read_bytes())
+        session.look_again()
+        asked.set()
+        wait_for(lambda: session.tell()["total"] == COUNT + 1)
 
 
 def test_exports_are_passed_over(shoot: Path, tmp_path: Path) -> None:

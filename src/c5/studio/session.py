@@ -133,6 +133,7 @@ class Session:
         self._planes: dict[str, bytes] = {}
         self._plan: Plan | None = None
         self._is_gone = self._has_groups = False
+        self._is_due = self._is_looking = False
         self._listed = threading.Event()
         self._threads: list[threading.Thread] = []
         self.look_again()
@@ -451,9 +452,10 @@ class Session:
     def look_again(self) -> None:
         """List the folder and do what is not done yet: at the start, and when something failed or came."""
         with self._lock:
-            if any(thread.name == "studio-work" and thread.is_alive() for thread in self._threads):
-                return
-            self._begin("studio-work", self._prepare)
+            self._is_due = True
+            if not self._is_looking:
+                self._is_looking = True
+                self._begin("studio-work", self._prepare)
 
     def _begin(self, name: str, task: Callable[[], None]) -> None:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
@@ -474,6 +476,21 @@ class Session:
 
     def _prepare(self) -> None:
         _give_way()
+        try:
+            while self._take_due():
+                self._look()
+        except BaseException:
+            self._is_looking = False
+            raise
+
+    def _take_due(self) -> bool:
+        """Whether to look: at first, and once more if that was asked for meanwhile."""
+        with self._lock:
+            self._is_looking = self._is_due and not self._stopping.is_set()
+            self._is_due = False
+            return self._is_looking
+
+    def _look(self) -> None:
         self._problem = ""
         try:
             with ExitStack() as stack:
