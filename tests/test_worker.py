@@ -148,18 +148,6 @@ def test_workers_are_kept_and_no_more_than_there_are_readers(tmp_path: Path) -> 
     assert not any(is_alive(pid) for pid in pids)
 
 
-def test_workers_that_were_started_before_are_the_ones_that_read(tmp_path: Path) -> None:
-    (tmp_path / "a.dng").write_bytes(DNG)
-    worker.close_workers()
-    worker.start_workers(2)
-    started = {one.process.pid for one in worker._idle}
-    worker.start_workers(2)
-    assert len(started) == 2
-    assert len(list(in_parallel(read_photograph, [tmp_path / "a.dng"] * 4, jobs=2))) == 4
-    assert {one.process.pid for one in worker._idle} == started
-    worker.close_workers()
-
-
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("busy", [True, False])
 def test_workers_end_with_their_parent(unruly: Path, end: signal.Signals, busy: bool) -> None:

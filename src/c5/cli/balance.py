@@ -185,7 +185,6 @@ def balance(
         if groups is not None and known_groups is None:
             run.tables["groups"] = groups
         run.plan(asked)
-        run.start_reading()
         settings = make_settings(ctx, known, outputs)
         if sets:
             settings = replace(settings, sets=Sets(known_groups or {}, references))
@@ -364,17 +363,6 @@ class Run:
             unfinished = {path for (path, _), place in self.places.items() if place not in self.there}
             unfinished |= {failure.path for failure in refused}
             self.due = [path for path in paths if path in unfinished]
-
-    def start_reading(self) -> None:
-        """Let the processes that read raw files start while the model is loaded, if a file is to be read at all."""
-        from c5.io.raw import RAW_SUFFIXES
-        from c5.io.worker import start_workers
-        from c5.parallel import MOST_JOBS
-
-        unread = self.due if self.catalog is None else [path for path in self.due[:1] if not self.catalog.holds(path)]
-        draws = self.has_sheets or any(output.draws for output in self.outputs.values())
-        if any(path.suffix.lower() in RAW_SUFFIXES for path in (self.due if draws else unread)[:1]):
-            start_workers(min(MOST_JOBS, os.cpu_count() or 1, len(self.due)))
 
     def fail(self, *messages: str) -> None:
         """Keep what has failed, each thing once."""

@@ -62,7 +62,7 @@ if sys.platform != "win32":
 
 def average_apart(task: Task) -> Averaged:
     """`average` in a worker. The path of the task must be absolute."""
-    if _reads_here():
+    if sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable:
         return _average_here(task)
     worker = _borrow()
     try:
@@ -77,10 +77,6 @@ def average_apart(task: Task) -> Averaged:
     return answer
 
 
-def _reads_here() -> bool:
-    return sys.platform == "win32" or getattr(sys, "frozen", False) or not sys.executable
-
-
 def _average_here(task: Task) -> Averaged:
     """`average` in this process, with what LibRaw prints kept from the terminal."""
     with _lock, tempfile.TemporaryFile() as words:  # there is one standard error for all threads
@@ -91,13 +87,6 @@ def _average_here(task: Task) -> Averaged:
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
-
-
-def start_workers(count: int) -> None:
-    """Let so many workers start by themselves, for who knows that raw files will be read but has other work first."""
-    if not _reads_here():
-        with _lock:
-            _idle.extend(_Worker() for _ in range(count - len(_idle)))
 
 
 def close_workers() -> None:
@@ -140,19 +129,16 @@ class _Worker:
         self.input, self.output = self.process.stdin, self.process.stdout
         atexit.unregister(close_workers)
         atexit.register(close_workers)
-        self.is_ready = False
-
-    def _await_start(self) -> None:
         with self._limited(START_SECONDS):
-            self.is_ready = bool(self.output.readline())
-        if not self.is_ready:
+            ready = self.output.readline()
+        if not ready:
             self.process.wait()
-            raise RuntimeError(f"the process that reads raw files did not start: {self._words(lines=20)}")
+            words = self._words(lines=20)
+            self.close()
+            raise RuntimeError(f"the process that reads raw files did not start: {words}")
 
     def ask(self, task: Task) -> Averaged | Exception:
         """The answer, or what the worker raised. If it dies, that is a ReadError."""
-        if not self.is_ready:
-            self._await_start()
         size = os.stat(task.path).st_size if os.path.exists(task.path) else 0  # else the worker says so
         seconds = LIMIT_SECONDS + size / BYTES_PER_SECOND
         self._words()  # of what came before
