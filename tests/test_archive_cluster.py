@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from c5.archive import places
 from c5.archive.places import Storage
 from c5.archive.run import archive
 from c5.cluster import cluster as connect
-from c5.errors import C5Error, WorkerError
+from c5.errors import C5Error, ParameterError, WorkerError, check_range
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -87,6 +88,16 @@ class _Elsewhere:
 
     def __reduce__(self) -> Any:
         return __import__, ("no_such_module",)
+
+
+def test_quick_items_go_in_bundles_and_come_back_in_order(cluster: Cluster) -> None:
+    items = [str(number) for number in range(100)]
+    with connect(cluster.address) as spread:
+        assert list(spread(int, items)) == [(item, int(item)) for item in items]
+        done: list[Any] = []
+        with pytest.raises(ParameterError, match="steps must lie"):
+            done.extend(spread(partial(check_range, "steps", low=1, high=2), [1] * 50 + [3] + [1] * 50))
+    assert len(done) == 50  # what comes before an error is not lost
 
 
 def test_no_cluster_there(photographs: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Work on a Ray cluster, results in order, as `c5.parallel` has it for processes.
+"""Work on a Ray cluster, with results in order, as `c5.parallel` does with processes.
 
-Each item is a task of Ray, which runs it again elsewhere if its worker or its node is lost. Nothing is asked of a node
-but the same version of this package: every task looks at that before it begins.
+Items go to Ray in bundles. Each bundle is a task, which Ray runs again elsewhere if its worker or its node is lost. A
+node needs only the same version of this package: every task checks that before it begins.
 """
 
 from __future__ import annotations
@@ -16,18 +16,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from typing import Any
 
 from c5.errors import C5Error, ParameterError, WorkerError
 from c5.parallel import Spread
 
 RETRIES = 20
-"""So often a task is run again when its worker or its node is lost."""
+"""How often a task is run again when its worker or its node is lost."""
 
 CONNECT_SECONDS = 10
 
-AHEAD = 2
-"""So many tasks wait or run for each core of the cluster."""
+CANCEL_SECONDS = 5
+
+AHEAD = 3
+"""How many tasks wait or run for each core of the cluster."""
+
+BUNDLE_SECONDS = 0.3
+"""Quicker items are sent in bundles that take about this long: between two tasks Ray waits some milliseconds."""
 
 
 @contextmanager
@@ -45,29 +51,54 @@ def cluster(address: str) -> Iterator[Spread]:
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise WorkerError(f"{address}: no Ray cluster can be used there ({reason}); see that it runs") from None
+    unfinished: set[Any] = set()
     try:
-        yield partial(_spread, ray)
+        yield partial(_spread, ray, unfinished)
     finally:
+        _cancel(ray, unfinished)
         ray.shutdown()
 
 
-def _spread(ray: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Generator[tuple[Any, Any], None, None]:
+def _cancel(ray: Any, unfinished: set[Any]) -> None:
+    """Stop what still runs after an error: Ray prints lines of its own about tasks that are lost when it shuts down."""
+    for reference in unfinished:
+        ray.cancel(reference)
+    if unfinished:
+        ray.wait(list(unfinished), num_returns=len(unfinished), timeout=CANCEL_SECONDS)
+
+
+def _spread(
+    ray: Any, unfinished: set[Any], function: Callable[[Any], Any], items: Iterable[Any]
+) -> Generator[tuple[Any, Any], None, None]:
     # By value, so that a node without this package can say so.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    work = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
+    work = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(_work)
     expected = _find_version()
-    ahead: deque[tuple[Any, Any]] = deque()
-    for item in items:
-        ahead.append((item, work.remote(expected, pickle.dumps((function, item)))))
-        if len(ahead) > AHEAD * ray.cluster_resources().get("CPU", 1):  # nodes may come and go
-            yield _take(ray, *ahead.popleft())
-    while ahead:
-        yield _take(ray, *ahead.popleft())
+    ahead: deque[tuple[list[Any], Any]] = deque()
+    left, size = iter(items), 1
+    while True:
+        bundle = list(islice(left, size))
+        if bundle:
+            ahead.append((bundle, work.remote(expected, pickle.dumps((function, bundle)))))
+            unfinished.add(ahead[-1][1])
+        most = AHEAD * ray.cluster_resources().get("CPU", 1) if bundle else 0  # nodes may come and go
+        while len(ahead) > most:
+            sent, reference = ahead.popleft()
+            results, seconds = _take(ray, reference)
+            unfinished.discard(reference)
+            size = max(1, int(BUNDLE_SECONDS * len(sent) / max(seconds, 1e-3)))
+            for item, result in zip(sent, results, strict=False):  # after an error there are no more
+                if isinstance(result, C5Error):
+                    raise result
+                yield item, result
+        if not bundle:
+            return
 
 
-def _take(ray: Any, item: Any, reference: Any) -> tuple[Any, Any]:
+def _take(ray: Any, reference: Any) -> tuple[list[Any], float]:
+    """The results of a bundle, the last of which may be an error, and the seconds that it took."""
     try:
-        refusal, result = ray.get(reference)
+        refusal, results, seconds = ray.get(reference)
     except ray.exceptions.RayTaskError:
         raise  # a bug of ours shows as what it is
     except ray.exceptions.RayError as error:
@@ -75,9 +106,7 @@ def _take(ray: Any, item: Any, reference: Any) -> tuple[Any, Any]:
         raise WorkerError(f"the cluster has lost a task again and again ({reason}); see that its nodes run") from None
     if refusal is not None:
         raise WorkerError(refusal)
-    if isinstance(result, C5Error):
-        raise result
-    return item, result
+    return results, seconds
 
 
 def _find_version() -> str | None:
@@ -87,23 +116,29 @@ def _find_version() -> str | None:
         return None
 
 
-def _work(expected: str | None, task: bytes) -> tuple[str | None, Any]:
-    """One task, on a node: why the node cannot do it, and its result or what a user can mend."""
+def _work(expected: str | None, task: bytes) -> tuple[str | None, list[Any], float]:
+    """One task, on a node: why it cannot run there, its results up to an error that a user can fix, and the seconds."""
     import platform
+    import time
 
     found = _find_version()
     if found != expected:
         has = "no c5-awb" if found is None else f"c5-awb {found}"
-        return f"the node {platform.node()} has {has}, this machine {expected}; install that on every node", None
+        return f"the node {platform.node()} has {has}, this machine {expected}; install that on every node", [], 0
     try:
         from c5.errors import C5Error  # here, since this function is sent by value
 
-        function, item = pickle.loads(task)
+        function, bundle = pickle.loads(task)
     except ModuleNotFoundError as error:
-        return f"the node {platform.node()} lacks {error.name}; install there what is installed here", None
+        return f"the node {platform.node()} lacks {error.name}; install there what is installed here", [], 0
     if not gc.get_freeze_count():
         gc.freeze()  # what Ray holds: looking through all of it again and again takes a tenth of the time
-    try:
-        return None, function(item)
-    except C5Error as error:
-        return None, error
+    results: list[Any] = []
+    began = time.monotonic()
+    for item in bundle:
+        try:
+            results.append(function(item))
+        except C5Error as error:
+            results.append(error)
+            break
+    return None, results, time.monotonic() - began
