@@ -1,7 +1,7 @@
 """Colors and illuminants: log-chroma, the angle between two lights, white balance.
 
-RGB stands on the last axis, with any leading shape. Nothing here depends on exposure unless it says so. "Illuminant"
-always means a unit RGB vector: the direction of the camera's response to a white surface in that light.
+RGB is on the last axis, with any leading shape. Nothing here depends on exposure unless it says so. "Illuminant" always
+means a unit RGB vector: the direction of the camera's response to a white surface in that light.
 """
 
 from __future__ import annotations

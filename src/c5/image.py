@@ -18,7 +18,7 @@ WORKING_PIXELS = 384 * 256
 
 
 TALL = 32
-"""An image is a tall strip if it has so many times more rows than columns."""
+"""An image is a tall strip if it has this many times more rows than columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class LinearImage:
     """
 
     rgb: NDArray[Any]
-    """(height, width, 3) float32 in [0, 1]. Given as uint8 or uint16 it is scaled; negative values become 0."""
+    """(height, width, 3) float32 in [0, 1]. uint8 and uint16 are scaled; negative values become 0."""
     mask: Bools = field(default=None)  # type: ignore[arg-type]
     """(height, width), False where a pixel must not count, such as on a color chart. Default: nowhere."""
     clipped: Bools = field(default=None)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ class LinearImage:
 
     @property
     def where(self) -> str:
-        """The source as the beginning of a message, empty where there is none."""
+        """The source as the beginning of a message; empty if there is none."""
         return f"{self.source}: " if self.source else ""
 
     @property
@@ -71,11 +71,24 @@ class LinearImage:
         return self.mask & ~self.clipped & (self.rgb @ np.ones(3, np.float32) > 0)
 
 
+class StoredImage(NamedTuple):
+    """A linear image for viewing, in half the memory: 16 bits per channel."""
+
+    rgb: NDArray[np.uint16]
+    """(height, width, 3), 65535 is white."""
+    mask: Bools
+    clipped: Bools
+
+    @classmethod
+    def of(cls, image: LinearImage) -> StoredImage:
+        return cls(np.rint(image.rgb * np.float32(65535)).astype(np.uint16), image.mask, image.clipped)
+
+
 def shrink(image: LinearImage | ArrayLike, target: int = WORKING_PIXELS) -> LinearImage:
     """An image, or an array of linear RGB, area-averaged to about `target` pixels; a smaller one keeps its size.
 
     Each working pixel is the mean of the source pixels under it that are neither masked nor clipped. Where those are
-    less than half, it is flagged like the majority of the rest and holds the mean of all.
+    fewer than half, it is flagged like the majority of the rest and holds the mean of all.
     """
     if isinstance(image, LinearImage):
         pixels, white, flagged, mask = image.rgb, 1.0, ~image.mask | image.clipped, image.mask
@@ -103,7 +116,7 @@ def shrink(image: LinearImage | ArrayLike, target: int = WORKING_PIXELS) -> Line
 
 
 def _turn(image: LinearImage) -> LinearImage:
-    """The same with rows and columns exchanged."""
+    """The same with rows and columns swapped."""
     rgb = np.ascontiguousarray(image.rgb.swapaxes(0, 1))
     return LinearImage(rgb, image.mask.T, image.clipped.T, image.camera, image.source)
 
@@ -139,7 +152,7 @@ class _Cells(NamedTuple):
 
 
 def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools | None, mask: Bools | None) -> _Cells:
-    """Means over square cells. Only cells that hold a flagged or clipped pixel pay for looking at each pixel."""
+    """Means over square cells. Only cells that hold a flagged or clipped pixel are examined pixel by pixel."""
     rows, columns = pixels.shape[0] // side, pixels.shape[1] // side
     by_row = (rows, side, columns, side)
     blocks = pixels[: rows * side, : columns * side].reshape(*by_row, 3)
@@ -152,7 +165,7 @@ def _average_cells(pixels: NDArray[Any], side: int, white: float, flagged: Bools
     across = np.tile(np.eye(3, dtype=np.float32), (side, 1))  # (side * 3, 3) sums the pixels of a cell's row
     rgb = np.empty((rows, 3, columns), np.float32)
     usable = np.ones((rows, columns), np.float32)
-    for edge in (pixels[rows * side :], pixels[:, columns * side :]):  # left out of the cells, but not unseen
+    for edge in (pixels[rows * side :], pixels[:, columns * side :]):  # outside the cells, but checked too
         _check_range(edge.min(initial=0), edge.max(initial=0), white)
     for row, block in enumerate(blocks):  # a row of cells at a time stays in the cache
         lowest = block.min() if exact is np.float32 else 0
@@ -187,7 +200,7 @@ def _check_range(lowest: float, highest: float, white: float) -> None:
 def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)) -> Float32s:
     """Area average of (height, channels, width) to a smaller size.
 
-    `shift` tells how far down and right of its place each cell was seen, in cells; it is taken back.
+    `shift` is how far down and right of its place each cell was seen, in cells; it is undone.
     """
     height, channels, width = cells.shape
     tall = np.empty((size[0], channels * width), np.float32)
@@ -203,7 +216,7 @@ def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = 
 def resize_unless(
     cells: Float32s, size: tuple[int, int], value: float, shift: tuple[float, float] = (0.0, 0.0)
 ) -> Iterator[tuple[tuple[slice, slice], Float32s]]:
-    """`resize` of (height, width) in parts, with the place of each, but for those that have one value everywhere."""
+    """`resize` of (height, width) in parts, each with its place; parts that are `value` everywhere are skipped."""
     height, width = cells.shape
     across = _bands(width, size[1], shift[1])
     for new_rows, old_rows, down in _bands(height, size[0], shift[0]):
@@ -236,7 +249,7 @@ def _overlap(low: Float64s, high: Float64s, old: NDArray[np.intp]) -> Float64s:
 
 
 def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Float64s:
-    """Shares that sum to 1, tilted so that their centers are where they should be, as far as a border allows it.
+    """Shares that sum to 1, tilted so that their centers are where they should be, as far as the border allows.
 
     With overlaps alone, centers wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
     """
@@ -249,7 +262,7 @@ def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Floa
 
 
 def project(homography: Float64s, places: Float64s) -> Float64s:
-    """(..., 2) where a homography takes places."""
+    """(..., 2) places, mapped by a homography."""
     seen = places @ homography[:, :2].T + homography[:, 2]
     return np.asarray(seen[..., :2] / seen[..., 2:])
 
@@ -264,7 +277,7 @@ class Crop(NamedTuple):
 
     @classmethod
     def random(cls, rng: np.random.Generator, smallest: float) -> Crop:
-        """Both sides at least `smallest` of the whole."""
+        """A crop with both sides at least `smallest` of the whole."""
         height, width = rng.uniform(smallest, 1, 2)
         return cls(rng.uniform(0, 1 - height), rng.uniform(0, 1 - width), height, width)
 

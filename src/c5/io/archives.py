@@ -1,4 +1,4 @@
-"""Zip archives and arrays within bounds: what they claim to hold is checked before any of it is made."""
+"""Zip archives and arrays within bounds: what they claim to hold is checked before any of it is allocated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REMEDY = "get or make it again"
 
 
 def read_whole(path: str | Path, most: int) -> bytes:
-    """The content of a regular file; OSError if it cannot be read, ReadError if it has more bytes than that."""
+    """The content of a regular file; OSError if it cannot be read, ReadError if it is larger than `most` bytes."""
     with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -29,14 +29,14 @@ def read_whole(path: str | Path, most: int) -> bytes:
 
 
 def unpack(data: bytes, most: int) -> dict[str, bytes]:
-    """The parts of a zip archive by their names, if they have no more bytes than that together."""
+    """The parts of a zip archive by their names, if together they are no larger than `most` bytes."""
     archive = open_archive(data, most)
     with decoding(REMEDY):
         return {part.filename: archive.read(part) for part in archive.infolist()}
 
 
 def open_archive(data: bytes, most: int, parts: int = MOST_PARTS) -> zipfile.ZipFile:
-    """A zip archive, if it would unpack to no more than so many bytes and parts."""
+    """A zip archive, if it unpacks to at most that many bytes and parts."""
     if data.count(b"PK\1\2") > parts:  # before a list is made of them
         raise ReadError(f"damaged: it has too many parts; {REMEDY}")
     with decoding(REMEDY):
@@ -49,7 +49,7 @@ def open_archive(data: bytes, most: int, parts: int = MOST_PARTS) -> zipfile.Zip
 
 
 def parse_array(data: bytes, kind: str = "f") -> NDArray[Any]:
-    """The array of an .npy file: floating-point numbers, or what else NumPy's letter for a kind stands for."""
+    """The array of an .npy file: floating-point numbers, or another kind by NumPy's letter for it."""
     file = io.BytesIO(data)
     shape, by_column, dtype = read_npy_header(file)
     if dtype.kind != kind or not dtype.itemsize or math.prod(shape) * dtype.itemsize != len(data) - file.tell():

@@ -1,4 +1,4 @@
-"""How the numbers of an image file stand for light: what its ICC profile or its tags say.
+"""How the numbers of an image file represent light: what its ICC profile or its tags say.
 
 A profile is read by hand: only its tone curves and primaries matter here (ICC.1:2022, sections 10.6 and 10.18).
 """
@@ -31,13 +31,13 @@ class Encoding(Enum):
     LINEAR = "linear"
     SRGB = "sRGB"
     OTHER = "other"
-    """Neither, or nothing that can be told."""
+    """Neither, or unknown."""
 
 
 class Told(NamedTuple):
     encoding: Encoding
     name: str
-    """For messages: where it was told, and by which name."""
+    """For messages: where the file says so, and by what name."""
 
 
 def linearise_srgb(encoded: ArrayLike) -> Float64s:
@@ -136,7 +136,7 @@ def _xyz(data: bytes) -> Float64s | None:
 
 
 def _description(data: bytes) -> str:
-    """The name of a profile, of `desc` or `mluc`, as far as it can be told."""
+    """The name of a profile, of `desc` or `mluc`, as far as it can be read."""
     if data[:4] == b"mluc" and len(data) >= 28:
         size, place = struct.unpack(">II", data[20:28])
         text = data[place : place + min(size, 200)].decode("utf-16-be", "replace")

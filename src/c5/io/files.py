@@ -21,7 +21,7 @@ from c5.regular import read_regular, read_text
 NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
 
 OWN_TEMPORARIES = f".c5-{hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()}-"
-"""How the names of this machine's temporary files begin; the number of the process follows."""
+"""How the names of this machine's temporary files begin; the process number follows."""
 
 _TEMPORARY = re.compile(re.escape(OWN_TEMPORARIES) + r"(\d{1,10})-[0-9a-f]{16}\.tmp")
 _looked_at: set[str] = set()
@@ -51,7 +51,7 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None, dr
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except BaseException:  # an interruption too must leave nothing behind
+        except BaseException:  # an interruption, too, must leave nothing behind
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
@@ -76,13 +76,13 @@ def _find_replaceable(
 
 def _keep_owner(descriptor: int, status: os.stat_result) -> None:
     if hasattr(os, "fchown"):
-        with suppress(OSError):  # only the administrator gives files away
+        with suppress(OSError):  # only the administrator can change owners
             os.fchown(descriptor, status.st_uid, status.st_gid)
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed runs of this machine left in a folder. It is looked at once by each process."""
+    """Remove what killed runs on this machine left in a folder. Each process looks at a folder once."""
     if str(folder) in _looked_at:
         return
     _looked_at.add(str(folder))
@@ -94,7 +94,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # where asking would end it
+    if os.name == "nt":  # where asking would kill it
         return True
     try:
         os.kill(process, 0)
@@ -117,12 +117,12 @@ def check_folder(folder: Path) -> None:
 
 
 def printable(text: object) -> str:
-    """Text, such as the name of a file, that can be stored and shown: no terminal obeys it, and it is one line."""
+    """Text, such as a file name, made safe to store and show: one line, without terminal escape codes."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
 
 
 def cache_folder() -> Path:
-    """Where what can be computed again is kept."""
+    """Where data that can be computed again is kept."""
     return _own_folder("user_cache_dir", ".cache")
 
 
@@ -139,7 +139,7 @@ def config_folder() -> Path:
 def _own_folder(kind: str, otherwise: str) -> Path:
     try:
         import platformdirs
-    except ImportError:  # on a machine for training alone
+    except ImportError:  # on a machine used only for training
         return Path.home() / otherwise / "c5"
     return Path(getattr(platformdirs, kind)("c5"))
 
@@ -151,6 +151,6 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ReadError(f"{path}: not UTF-8; save it so") from None
+        raise ReadError(f"{path}: not UTF-8; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise ReadError(f"{path}: not TOML: {error}") from None

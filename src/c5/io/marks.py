@@ -1,9 +1,9 @@
-"""How c5 knows a file that it wrote itself, so that it never replaces any other.
+"""How c5 recognises a file that it wrote itself, so that it never replaces any other.
 
 Pictures, DNG copies, Markdown, HTML, LaTeX, Lua and C code carry a signature: `c5-awb` and a digest of everything else
-in the file. It holds until a byte of the file changes. The other formats are known by what they hold: the members of an
-archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that somebody
-changes in a table goes unnoticed: a signature there would be in the way of every program that reads it.
+in the file. It holds until a byte of the file changes. The other formats are recognised by their content: the members
+of an archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that
+somebody changes in a table goes unnoticed: a signature there would get in the way of every program that reads it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class _Place(NamedTuple):
 
 _JPEG = _Place(re.compile(rb"\xff\xfe\0\x29" + _TEXT), b"\xff\xfe\0\x29%s")  # a comment
 _PNG = _Place(re.compile(rb"\0\0\0\x30tEXtSoftware\0" + _TEXT + rb".{4}", re.DOTALL), b"tEXtSoftware\0%s")
-_TIFF = _Place(re.compile(_TEXT + rb"\n\Z"), b"%s\n")  # behind everything that its directories name
+_TIFF = _Place(re.compile(_TEXT + rb"\n\Z"), b"%s\n")  # after everything that its directories point to
 _MARKDOWN = _Place(re.compile(rb"\n<!-- " + _TEXT + rb" -->\n\Z"), b"\n<!-- %s -->\n")
 _LUA = _Place(re.compile(rb"\n-- " + _TEXT + rb"\n\Z"), b"\n-- %s\n")
 _LATEX = _Place(re.compile(rb"\n% " + _TEXT + rb"\n\Z"), b"\n%% %s\n")
 _C = _Place(re.compile(rb"\n/\* " + _TEXT + rb" \*/\n\Z"), b"\n/* %s */\n")
 _MAKE = _Place(re.compile(rb"\n# " + _TEXT + rb"\n\Z"), b"\n# %s\n")
 
-_ONNX = b"\x12\x06c5-awb"  # the producer, which the version of the format comes before
+_ONNX = b"\x12\x06c5-awb"  # the producer, after the version of the format
 
 
 def sign(data: bytes, suffix: str = "") -> bytes:
-    """The content of a file with its signature, where its format has room for one. The suffix tells text from text."""
+    """The content of a file with its signature, where its format has room for one. The suffix tells texts apart."""
     place = _place(data, suffix)
     if place is None:
         return data
@@ -69,7 +69,7 @@ def is_signed(data: bytes, suffix: str = "") -> bool:
 
 
 def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:
-    """Whether a file is one of c5's, of the kind that is going to replace it."""
+    """Whether c5 wrote a file, and it is of the same kind as the one that will replace it."""
     place = _place(made, suffix)
     if place is not None:
         return _place(existing, suffix) is place and is_signed(existing, suffix)
@@ -78,7 +78,7 @@ def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:
 
 
 def kind_of(data: bytes) -> tuple[str, ...] | None:
-    """What a file without room for a signature is known by; None for a file of which nothing is known.
+    """What a file without room for a signature is recognised by; None for an unknown file.
 
     It is the first member of an archive, the format that JSON names, the keys of every line of JSON, the columns of a
     table that has them in every line, or a first line that says what the file is: `c5 ...`.

@@ -1,9 +1,9 @@
 """The mosaic of a raw file, averaged to the working size. LibRaw unpacks the sensor's numbers; nothing is demosaiced.
 
-Each repeat of the color filters, a *unit* of 2x2 photosites or of 6x6, gives one color, and units are averaged straight
-to the working size, with red, green and blue moved to where the unit has its center.
+Each repeat of the color filters, a *unit* of 2x2 or 6x6 photosites, gives one color, and units are averaged straight to
+the working size, with red, green and blue moved to the unit's center.
 
-All that touches LibRaw is here, and runs in a process of its own: see `c5.io.worker`.
+Everything that touches LibRaw is here, and runs in a process of its own: see `c5.io.worker`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Bools, Float32s, Float64s
+from c5.color import WHITE_LEVEL, Bools, Float32s, Float64s
 from c5.errors import ImageError, ReadError
 from c5.image import resize, resize_unless
 from c5.io.readers import MAX_BYTES, MAX_PIXELS
@@ -31,10 +31,10 @@ SMALL_UNITS = 2_000_000
 """Repeats of the color filters in a small picture."""
 
 UNIT_ROWS = 32
-"""So many rows of them stay in a core's cache."""
+"""This many rows of them stay in a core's cache."""
 
 LEAST = np.float32(1e-6)
-"""What a cell without unclipped units counts: where nothing else is, it is shown."""
+"""The weight of a cell without unclipped units: it is shown where there is nothing else."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_PERTURB = -1, -3, -6  # of malloc.h
 MAX_BYTES_KEPT = 1 << 30
@@ -54,11 +54,11 @@ class Task(NamedTuple):
     white: float | None
     pixels: int
     more_pixels: int | None = None
-    """Of a second average, larger than the first."""
+    """For a second average, larger than the first."""
 
 
 class Averaged(NamedTuple):
-    """What becomes of a raw file, in units of the file itself where not said otherwise."""
+    """A raw file, averaged; in the file's own units unless stated otherwise."""
 
     rgb: Float32s
     """(height, width, 3) in [0, 1]."""
@@ -73,12 +73,12 @@ class Averaged(NamedTuple):
     """(3, 3), what LibRaw knows of the camera's colors; zeros where it knows nothing."""
     time: str | None
     """ISO 8601."""
-    larger: tuple[Float32s, Bools] | None = None
-    """The second average that was asked for, as `rgb` and `clipped`."""
+    larger: tuple[NDArray[np.uint16], Bools] | None = None
+    """The second average that was asked for, as `rgb` and `clipped`, where 65535 is 1."""
 
 
 def average(task: Task, expect: Callable[[int], None] = lambda photosites: None) -> Averaged:
-    """Read a raw file. `expect` is told how large it is before it is unpacked. Errors do not name the file."""
+    """Read a raw file. `expect` receives its size before it is unpacked. Errors do not name the file."""
     import rawpy
 
     try:
@@ -89,8 +89,10 @@ def average(task: Task, expect: Callable[[int], None] = lambda photosites: None)
         with _zeroed_memory():
             _unpack(raw, file, task.path, expect)
         mosaic, sites = _find_mosaic(raw, task)
-        rgb, clipped = _average(mosaic, sites, task.pixels)
-        larger = None if task.more_pixels is None else _average(mosaic, sites, task.more_pixels)
+        rgb, clipped = _average(mosaic, sites, task.pixels, np.dtype(np.float32))
+        larger = None
+        if task.more_pixels is not None:
+            larger = _average(mosaic, sites, task.more_pixels, np.dtype(np.uint16))
         size = (mosaic.shape[0], mosaic.shape[1] // sites.samples)
         with _libraw():
             flip, multipliers, matrix = raw.sizes.flip, raw.camera_whitebalance, raw.rgb_xyz_matrix
@@ -117,8 +119,7 @@ def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) 
 def _zeroed_memory() -> Iterator[None]:
     """Fill memory with zeros before it is used, where the system can (glibc).
 
-    LibRaw does not fill what a damaged file leaves out of its picture; without this, it would be something else each
-    time.
+    LibRaw does not fill what a damaged file leaves out of its picture; without this, it would differ each time.
     """
     _set_memory(M_PERTURB, 255)  # fills with 255 ^ 255
     try:
@@ -134,14 +135,14 @@ def keep_memory() -> None:
 
 
 def _set_memory(option: int, value: int) -> None:
-    """Where the system can (glibc)."""
+    """Set an option of malloc, where the system can (glibc)."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(option, value)
 
 
 @contextmanager
 def _libraw() -> Iterator[None]:
-    """Turn what LibRaw raises into a ReadError. Nothing goes inside but calls of LibRaw."""
+    """Turn what LibRaw raises into a ReadError. Put nothing inside but calls to LibRaw."""
     import rawpy
 
     try:
@@ -162,9 +163,9 @@ class _Sites(NamedTuple):
 
     color: NDArray[np.intp]  # (rows, columns): 0, 1, 2 for red, green, blue; -1 for none
     black: Float64s  # (rows, columns)
-    clip: NDArray[np.uint16]  # (rows, columns), the numbers from which on a site is clipped
+    clip: NDArray[np.uint16]  # (rows, columns), the numbers from which a site is clipped
     white: float
-    samples: int = 1  # numbers a pixel
+    samples: int = 1  # numbers per pixel
 
     def places(self) -> Float64s:
         """(3, 2), how far down and right of the unit's center red, green and blue are seen, in units."""
@@ -224,9 +225,12 @@ def _find_mosaic(raw: Any, task: Task) -> tuple[NDArray[np.uint16], _Sites]:
     return mosaic, _Sites(color, levels[channel], limits, white, samples)
 
 
-def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Float32s, Bools]:
+def _average(
+    mosaic: NDArray[np.uint16], sites: _Sites, target: int, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], Bools]:
     """The mosaic area-averaged to about `target` pixels, and where less than half of the units under one are unclipped.
 
+    White is 1 in float32, and 65535 in uint16.
     A unit with one clipped photosite does not count at all, so that what is left keeps its color.
     """
     high, wide = sites.color.shape
@@ -234,23 +238,25 @@ def _average(mosaic: NDArray[np.uint16], sites: _Sites, target: int) -> tuple[Fl
     if not height or not width:
         raise ImageError("the picture is smaller than one repeat of the color filters")
     scale = max(1.0, (height * width / target) ** 0.5)
-    side = min(int(scale), height, width)  # whole cells first; then the fraction that is left, on few
+    side = min(int(scale), height, width)  # whole cells first; then the remaining fraction, on few
     places = sites.places()
     if side < 12 * np.abs(places).max() and height * width < SMALL_UNITS:
         side = 1  # a small picture: to move large cells by so much would blur red and blue
     cells, any_clipped = _take_units(mosaic, sites) if side == 1 else _sum_cells(mosaic, sites, side)
     size = max(1, round(height / scale)), max(1, round(width / scale))
     span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
-    rgb, clipped = np.empty((*size, 3), np.float32), np.zeros(size, np.bool_)
+    rgb, clipped = np.empty((*size, 3), dtype), np.zeros(size, np.bool_)
+    white = np.float32(WHITE_LEVEL.get(dtype, 1))
     for channel, shift in enumerate((places / side).tolist()):
-        # Each color is moved to the unit's center, or edges would have fringes; how much cells count moves with it.
+        # Each color is moved to the unit's center, or edges would have fringes; the weights of cells move with it.
         light = resize(cells[channel, :, None], size, shift)[:, 0]
         if any_clipped:
             for part, counted in resize_unless(cells[3], size, 1.0, shift):
                 light[part] /= counted
         light -= np.float32(sites.black[sites.color == channel].mean())
         light /= np.float32(span)
-        rgb[..., channel] = np.clip(light, 0, 1, out=light)
+        np.clip(light, 0, 1, out=light)
+        rgb[..., channel] = light if white == 1 else np.rint(light * white)
     if any_clipped:
         for part, counted in resize_unless(cells[3], size, 1.0):
             clipped[part] = counted < 0.5
@@ -286,11 +292,11 @@ def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bo
 
 
 def _sum_cells(mosaic: NDArray[np.uint16], sites: _Sites, side: int) -> tuple[Float32s, bool]:
-    """Means of red, green and blue over square cells of units, and how much each cell counts, (4, rows, columns).
+    """Means of red, green and blue over square cells of units, and the weight of each cell, (4, rows, columns).
 
-    Colors are multiplied by what their cell counts; also, whether any number is clipped. Memory is read once: a row of
-    cells stays in the cache while it is summed and searched, and only cells with a clipped number pay for a look at
-    each, unless all their units are clipped.
+    Colors are multiplied by the weight of their cell. Also returns whether any number is clipped. Memory is read once:
+    a row of cells stays in the cache while it is summed and searched, and only cells with a clipped number are looked
+    at unit by unit, unless all their units are clipped.
     """
     high, wide = sites.color.shape
     rows, columns = mosaic.shape[0] // high // side, mosaic.shape[1] // wide // side

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from c5.color import Float64s, as_illuminant
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import NotLinearError, ParameterError, ReadError
-from c5.image import WORKING_PIXELS, LinearImage, shrink
+from c5.image import WORKING_PIXELS, LinearImage, StoredImage, shrink
 from c5.io.mosaic import AGAIN, REMEDY, Task
 from c5.io.readers import naming, opening, read_levels
 from c5.io.tiff import (
@@ -41,13 +41,13 @@ from c5.io.tiff import (
 from c5.io.worker import average_apart
 
 Value: TypeAlias = tuple[float, ...] | bytes
-"""Of a tag: numbers, or text."""
+"""The value of a tag: numbers, or text."""
 
 RAW_SUFFIXES = frozenset({
     ".3fr", ".arw", ".cr2", ".cr3", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc", ".mef", ".mos", ".nef", ".nrw",
     ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw", ".x3f",
 })  # fmt: skip
-"""What the names of raw files end in, in lower case."""
+"""The suffixes of raw files, in lower case."""
 
 TIFF_STARTS = (b"II*\0", b"MM\0*", b"IIRO", b"IIRS", b"MMOR", b"IIU\0")  # the last four of Olympus and Panasonic
 CR3_START, RAF_START, X3F_START = b"ftypcrx ", b"FUJIFILMCCD-RAW", b"FOVb"
@@ -69,7 +69,7 @@ LIGHT_SOURCES_KELVIN: dict[float, float] = {
     1: 5500, 2: 4150, 3: 2850, 4: 5500, 9: 5500, 10: 6500, 11: 7500, 12: 6400, 13: 5050, 14: 4150, 15: 3525, 16: 2925,
     17: 2856, 18: 5500, 19: 6500, 20: 5500, 21: 6504, 22: 7500, 23: 5000, 24: 3200,
 }  # fmt: skip
-"""Temperatures of Exif's light sources, as the DNG SDK takes them but for A and D65, which are exact."""
+"""Temperatures of Exif's light sources, as in the DNG SDK, except A and D65, which are exact."""
 
 ORIENTATIONS = {0: 1, 1: 2, 3: 3, 2: 4, 4: 5, 6: 6, 7: 7, 5: 8}
 """LibRaw's flip to Exif's orientation."""
@@ -96,7 +96,7 @@ class Photograph:
     """How to turn it for a viewer, 1 to 8 as in Exif. `image` is not turned."""
     exposure: float | None = None
     """The exposure value that was set, at ISO 100."""
-    larger: LinearImage | None = None
+    larger: StoredImage | None = None
     """The same picture with more pixels, where they were asked for."""
 
 
@@ -111,10 +111,10 @@ def read_photograph(
 ) -> Photograph:
     """Read a camera's raw file (DNG, CR2, CR3, NEF, ARW, RAF, ...), or any image that `read_image` reads.
 
-    It is averaged to about `pixels`, or to one for each repeat of the color filters if those are fewer; with
-    `more_pixels` to so many too, in the same look at the file. A raw file knows its levels; a `black` above 0 and a
-    `white` replace them. What is raw is told by content, and by the name only of a TIFF that could be either. Raw files
-    are decoded in another process: see `c5.io.worker`.
+    It is averaged to about `pixels`, or to one pixel for each repeat of the color filters if those are fewer; with
+    `more_pixels` also to that many, in the same pass. A raw file knows its levels; a `black` above 0 and a `white`
+    replace them. Raw files are recognised by content; the name decides only for a TIFF that could be either. They are
+    decoded in another process: see `c5.io.worker`.
     """
     path = Path(path)
     with naming(path):
@@ -128,7 +128,7 @@ def read_photograph(
                 raise ReadError(f"damaged, or no raw file; {AGAIN}") from error
             raise
         image = replace(shrink(linear, pixels), source=str(path))
-        larger = None if more_pixels is None else shrink(linear, more_pixels)
+        larger = None if more_pixels is None else StoredImage.of(shrink(linear, more_pixels))
         return Photograph(image, (linear.shape[0], linear.shape[1]), larger=larger)
 
 
@@ -144,7 +144,7 @@ class Header(NamedTuple):
 def read_header(path: str | Path) -> Header:
     """Camera and time of a raw file from its first bytes, without decoding it: cheap enough for thousands of files.
 
-    Other images have neither, nor has a file that cannot be opened: `read_photograph` says what is wrong with it.
+    Other images have neither. Nor does a file that cannot be opened: `read_photograph` says what is wrong with it.
     """
     path = Path(path)
     start, tags = b"", NO_TAGS
@@ -164,7 +164,7 @@ def read_color_tags(path: str | Path) -> dict[int, tuple[float, ...]]:
 
 
 def find_previews(file: BinaryIO) -> list[tuple[int, int]]:
-    """Where a DNG has its previews, from byte to byte; none where it is not sure, or no DNG."""
+    """The byte ranges of a DNG's previews; none if they are not certain, or if it is not a DNG."""
     found: list[tuple[int, int]] = []
     try:
         tiff = Tiff.open(file)
@@ -197,7 +197,7 @@ NO_TAGS = _Tags({})
 
 
 def _look(path: Path) -> tuple[bytes, _Tags]:
-    """The first bytes of a file and what can be told of its tags."""
+    """The first bytes of a file and what can be read of its tags."""
     with opening(path) as file:
         start = file.read(32)
         if start.startswith(TIFF_STARTS):
@@ -282,6 +282,10 @@ def _read_raw(
     found = average_apart(Task(os.path.abspath(path), tags.is_dng, is_linear, black, white, *pixels))
     camera = _camera_name(tags)
     matrices = _matrices(tags, np.array(found.matrix), camera or "unknown")
+    larger = None
+    if found.larger is not None:
+        rgb, clipped = found.larger
+        larger = StoredImage(rgb, np.broadcast_to(np.True_, clipped.shape), clipped)
     return Photograph(
         LinearImage(found.rgb, clipped=found.clipped, camera=camera, source=str(path)),
         found.size,
@@ -290,7 +294,7 @@ def _read_raw(
         matrices,
         ORIENTATIONS.get(found.flip, 1),
         _exposure(tags),
-        None if found.larger is None else LinearImage(found.larger[0], clipped=found.larger[1]),
+        larger,
     )
 
 
@@ -326,7 +330,7 @@ def _time(tags: _Tags) -> datetime | None:
 
 
 def _exposure(tags: _Tags) -> float | None:
-    """The exposure value at ISO 100, if time, aperture and speed are told and can be."""
+    """The exposure value at ISO 100, if time, aperture and speed are given and possible."""
     seconds, aperture, speed = (_reals(tags.values.get(code), 1) for code in EXPOSURE)
     if seconds is None or aperture is None or speed is None or not min(seconds[0], aperture[0], speed[0]) > 0:
         return None
@@ -334,7 +338,7 @@ def _exposure(tags: _Tags) -> float | None:
 
 
 def _as_shot(tags: _Tags, multipliers: list[float], matrices: CameraMatrices | None) -> Float64s | None:
-    """The light of the camera's multipliers, or of the chromaticity that some DNGs have in their place."""
+    """The light of the camera's multipliers, or of the chromaticity that some DNGs have instead."""
     white = _reals(tags.values.get(AS_SHOT_WHITE_XY), 2)
     try:
         if min(multipliers[:3]) > 0:
@@ -350,7 +354,7 @@ def _as_shot(tags: _Tags, multipliers: list[float], matrices: CameraMatrices | N
 
 
 def _matrices(tags: _Tags, table: NDArray[np.floating], name: str) -> CameraMatrices | None:
-    """The matrices of a DNG's tags; of any other file, LibRaw's for the camera, which is that for D65."""
+    """The matrices of a DNG's tags; for any other file, LibRaw's matrix of the camera, which is for D65."""
     balance = _reals(tags.values.get(ANALOG_BALANCE), 3)
     found: dict[float, Float64s] = {}
     for default, *codes in zip((2856, 6504), COLOR_MATRICES, CAMERA_CALIBRATIONS, CALIBRATION_ILLUMINANTS, strict=True):
@@ -370,11 +374,11 @@ def _matrices(tags: _Tags, table: NDArray[np.floating], name: str) -> CameraMatr
             return CameraMatrices(name, found[warm], found[warm])
         return CameraMatrices(name, found[warm], found[cold], warm, cold)
     except ParameterError:
-        return None  # what the file says cannot be
+        return None  # what the file says is impossible
 
 
 def _reals(value: Value | None, count: int) -> Float64s | None:
-    """So many finite numbers of a tag."""
+    """The numbers of a tag, if they are finite and that many."""
     if not isinstance(value, tuple) or len(value) != count:
         return None
     numbers = np.array(value, dtype=np.float64)

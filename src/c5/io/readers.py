@@ -1,4 +1,4 @@
-"""Image files to `LinearImage`. The kind of a file is told by its first bytes, never by its name.
+"""Image files to `LinearImage`. The kind of a file is recognised by its first bytes, never by its name.
 
 Sizes are checked before anything of that size is allocated. What a decoding library raises about the bytes of a file
 becomes a ReadError; only the calls into such libraries are guarded, so that a bug of ours shows as what it is.
@@ -41,7 +41,7 @@ MAX_BYTES = 2_000_000_000
 MAX_EXPANSION = 128
 """No photograph compresses better than this."""
 SMALL_BYTES = 64_000_000
-"""So large an image may always become, however well it compresses."""
+"""An image may always be this large, however well it compresses."""
 
 MAX_JPEG_SCANS = 100
 MAX_PNG_CHUNKS = 100_000
@@ -52,7 +52,7 @@ NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.forma
 
 @contextmanager
 def decoding(remedy: str = "export it again") -> Iterator[None]:
-    """Turn what a decoding library raises into a ReadError. Put nothing inside but calls of the library."""
+    """Turn what a decoding library raises into a ReadError. Put nothing inside but calls to the library."""
     try:
         yield
     except Exception as error:
@@ -118,7 +118,7 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let the errors of the library begin with the name of the file."""
+    """Put the name of the file at the start of the library's errors."""
     try:
         yield
     except C5Error as error:
@@ -199,7 +199,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _judge_png(said: dict[bytes, bytes]) -> Told | None:
-    """What the chunks of a PNG say of its encoding, the most precise first, as the PNG specification wants it."""
+    """What the chunks of a PNG say of its encoding, the most precise first, as the PNG specification requires."""
     if len(said.get(b"cICP", b"")) == 4:
         primaries, transfer = said[b"cICP"][:2]  # ITU-T H.273
         srgb = Encoding.SRGB if (primaries, transfer) == (1, 13) else Encoding.OTHER
@@ -296,7 +296,7 @@ def _check_size(height: int, width: int, pixel_bytes: int, file_bytes: int) -> N
 
 
 def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[Any]:
-    """Black to 0, white to 1, what is beyond cut off."""
+    """Black to 0, white to 1, and what is beyond clipped."""
     if black == 0 and white is None:
         return pixels
     white = float(WHITE_LEVEL.get(pixels.dtype, 1)) if white is None else white

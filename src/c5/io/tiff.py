@@ -24,7 +24,7 @@ MAX_VALUES = 100_000
 """More tags in a directory, or values in a tag, than any photograph has."""
 
 KINDS = {1: "B", 3: "H", 4: "I", 5: "II", 6: "b", 8: "h", 9: "i", 10: "ii", 11: "f", 12: "d", 13: "I", 16: "Q", 18: "Q"}
-"""How a number of each type of TIFF is stored, in the letters of `struct`."""
+"""How a number of each TIFF type is stored, in the letters of `struct`."""
 TEXT, OPAQUE = 2, 7
 
 # Tags.
@@ -49,17 +49,17 @@ QUIET = logging.NullHandler()
 
 
 def load_imagecodecs() -> Any:
-    """imagecodecs, with what libpng and others say about a file kept from the terminal."""
+    """imagecodecs, with the messages of libpng and others kept off the terminal."""
     import imagecodecs
 
-    logging.getLogger(imagecodecs.__name__).addHandler(QUIET)  # once, however often
+    logging.getLogger(imagecodecs.__name__).addHandler(QUIET)  # added once, however often this is called
     return imagecodecs
 
 
 class Tag(NamedTuple):
     kind: int
     length: int
-    """Values of that kind."""
+    """How many values of that kind."""
     place: int
     """Where in the file its values are."""
     size: int
@@ -93,7 +93,7 @@ class Tiff:
         return cls(file, size, order, is_big, empty.directory(place))
 
     def directory(self, place: int) -> Directory:
-        """The tags of a directory. Of a tag that is there twice, the first counts."""
+        """The tags of a directory. If a tag is there twice, the first counts."""
         head, entry = ("Q", "HHQ8s") if self.is_big else ("H", "HHI4s")
         (count,) = struct.unpack(self.order + head, self.read(place, struct.calcsize("=" + head)))
         if not 0 < count <= MAX_ENTRIES:
@@ -132,7 +132,7 @@ class Tiff:
         return values
 
     def integers(self, tag: Tag | None) -> tuple[int, ...]:
-        """The same of a tag that holds whole numbers."""
+        """The same for a tag that holds whole numbers."""
         return tuple(value for value in self.numbers(tag) if isinstance(value, int))
 
     def integer(self, code: int, default: int) -> int:
@@ -140,7 +140,7 @@ class Tiff:
         return next(iter(self.integers(self.first.get(code))), default)
 
     def data(self, tag: Tag, most: int) -> bytes:
-        """The bytes of a tag, up to so many."""
+        """The bytes of a tag, up to `most`."""
         return self.read(tag.place, min(tag.size, most))
 
 
@@ -212,7 +212,7 @@ def read_pixels(tiff: Tiff, picture: Picture) -> NDArray[Any]:
         stored = tiff.read(offset, length)
         try:
             data = _decompress(picture.compression, stored, tall * wide * samples * picture.dtype.itemsize)
-        except Exception as error:  # whatever a decompressor says of damaged bytes
+        except Exception as error:  # whatever a decompressor raises on damaged bytes
             raise ReadError(DAMAGED.format(str(error) or type(error).__name__)) from error
         part = _undo_predictor(data, tall, wide, samples, picture)
         if part.shape == pixels.shape:
@@ -248,7 +248,7 @@ def _undo_predictor(data: bytes, height: int, width: int, samples: int, picture:
 
 
 def _decompress(compression: int, data: bytes, size: int) -> bytes:
-    """Stored bytes to at most so many."""
+    """Decompress stored bytes, to at most `size`."""
     if compression == UNCOMPRESSED:
         return data
     if compression in (DEFLATE, OLD_DEFLATE):

@@ -1,6 +1,6 @@
 """Raw files are decoded in processes of their own, which may crash, hang or run out of memory without harm.
 
-LibRaw is a million lines of C++ that read what anybody may have sent. So it never runs in the process of the caller.
+LibRaw is a million lines of C++ that read what anybody may have sent. So it never runs in the caller's process.
 Each thread that reads a raw file borrows a *worker*, a Python process that does nothing else; one is started when all
 are busy, in a quarter of a second, and they are kept until the program ends. A task goes to its standard input as a
 line of JSON. The answer comes back on its standard output: a line of JSON and the bytes of its arrays, never a pickle,
@@ -38,25 +38,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5 import errors
-from c5.color import Bools, Float32s
+from c5.color import Bools
 from c5.errors import ReadError
 from c5.io.mosaic import AGAIN, Averaged, Task, average, keep_memory
 
 START_SECONDS = 60.0
 LIMIT_SECONDS = 15.0
 BYTES_PER_SECOND = 1_000_000
-"""A file may take so long, and a second more for so many of its bytes: a slow disk is no reason to give up."""
+"""A file may take `LIMIT_SECONDS`, and a second more per this many bytes: a slow disk is no reason to give up."""
 
 SPARE_MEMORY = 1_200_000_000
 PIXEL_MEMORY = 16
-"""What decoding may take in bytes: so much, and so much for each photosite."""
+"""Memory that decoding may take, in bytes: a fixed part, and a part for each photosite."""
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """There are as many workers as readers, each with a thread of its own."""
 
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from c5.io.worker import serve; serve()"
 
+PIPE_BYTES = 1 << 20
+"""The size of the pipe between a worker and its parent, if the system allows it: preview pixels take fewer turns."""
+
 if sys.platform != "win32":
+    import fcntl
     import resource
 
 
@@ -100,7 +104,7 @@ def _borrow() -> _Worker:
     with _lock:
         while _idle:
             worker = _idle.pop()
-            if worker.owner == os.getpid() and worker.process.poll() is None:  # neither of before a fork, nor dead
+            if worker.owner == os.getpid() and worker.process.poll() is None:  # neither from before a fork, nor dead
                 return worker
     return _Worker()
 
@@ -112,7 +116,7 @@ class _Worker:
         self.owner = os.getpid()
         self.errors, target = os.pipe()
         for end in (self.errors, target):
-            os.set_blocking(end, False)  # a worker that says too much loses words, not time
+            os.set_blocking(end, False)  # a worker that prints too much loses words, not time
         path = [*sys.path, str(Path(errors.__file__).parents[1])]
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-c", START, json.dumps(path)],
@@ -127,6 +131,8 @@ class _Worker:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.input, self.output = self.process.stdin, self.process.stdout
+        with suppress(AttributeError, OSError):  # not every system can
+            fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         atexit.unregister(close_workers)
         atexit.register(close_workers)
         with self._limited(START_SECONDS):
@@ -148,8 +154,8 @@ class _Worker:
                 self.input.flush()
                 fields = json.loads(self.output.readline() or b"null")
                 if fields is not None and "raised" not in fields:
-                    fields["rgb"], fields["clipped"] = self._read_average(fields["rgb"])
-                    fields["larger"] = fields["larger"] and self._read_average(fields["larger"])
+                    fields["rgb"], fields["clipped"] = self._read_average(fields["rgb"], np.dtype(np.float32))
+                    fields["larger"] = fields["larger"] and self._read_average(fields["larger"], np.dtype(np.uint16))
             except (BrokenPipeError, EOFError):
                 fields = None
         words = self._words()
@@ -172,9 +178,9 @@ class _Worker:
                 pipe.close()
         os.close(self.errors)
 
-    def _read_average(self, shape: list[int]) -> tuple[Float32s, Bools]:
+    def _read_average(self, shape: list[int], dtype: np.dtype[Any]) -> tuple[NDArray[Any], Bools]:
         height, width, _ = shape
-        return self._read((height, width, 3), np.dtype(np.float32)), self._read((height, width), np.dtype(np.bool_))
+        return self._read((height, width, 3), dtype), self._read((height, width), np.dtype(np.bool_))
 
     def _read(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         array = np.empty(shape, dtype)
@@ -193,7 +199,7 @@ class _Worker:
 
     @contextmanager
     def _limited(self, seconds: float) -> Iterator[float]:
-        """Kill the worker if what is inside takes longer; when it began."""
+        """Kill the worker if what is inside takes longer. Yields when it began."""
         timer = threading.Timer(seconds, self.process.kill)
         timer.daemon = True
         timer.start()
@@ -225,7 +231,7 @@ def serve() -> NoReturn:
     import rawpy  # noqa: F401, so that the first file does not wait for it
 
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print is not an answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()

@@ -34,12 +34,12 @@ from c5.photos.taste import Taste
 from c5.rolls import MOST_VIVID
 
 UNCERTAIN_DEG = 2.5
-"""An estimate with a higher uncertainty is marked: about a tenth of the photographs of a camera new to the model, which
-err twice as much as the others."""
+"""Estimates with a higher uncertainty are marked: about a tenth of the photographs of a camera new to the model. Their
+errors are twice those of the others."""
 
 MOST_PREVIEWS = 28
-"""So many photographs wait with the pixels of their previews, of 36 MB each: a roll, and those that are read ahead. Of
-others they are read again."""
+"""At most this many photographs wait with the pixels of their previews, 20 MB each: a roll, and those read ahead. The
+pixels of others are read again."""
 
 
 @dataclass(frozen=True)
@@ -48,34 +48,34 @@ class Settings:
 
     model: Model = field(default_factory=load_model)
     profile: Profile | None = None
-    """What is known of the camera of all photographs; without, each camera's roll is looked for."""
+    """What is known of the camera of all photographs; without it, each camera's roll is looked up."""
     catalog: Catalog | None = None
-    """Gives rolls, and the histograms of the photographs that it holds."""
+    """Provides rolls, and the histograms of the photographs that it holds."""
     camera: str | None = None
-    """The camera of files that do not tell theirs."""
+    """The camera of files that do not name theirs."""
     selection: Selection = Selection.RANDOM
     """Which photographs of the catalogue make a roll."""
     roll_size: int = MOST_VIVID
     smooth: bool = False
-    """Whether the flicker of bursts and time-lapses is taken out."""
+    """Whether to remove the flicker of bursts and time-lapses."""
     fallback: Fallback = Fallback.NONE
     taste: Taste = field(default_factory=Taste)
-    """The looks that are given to photographs, once their light is known."""
+    """The looks to apply to photographs once their light is known."""
     reading: Reading = Reading()
     thumbnails: bool = False
     """Whether photographs come with thumbnails, for a contact sheet."""
     previews: bool = False
-    """Whether photographs that are read come with the pixels of a preview, as far as few of them wait for it."""
+    """Whether photographs that are read come with the pixels of a preview, unless too many are waiting."""
     jobs: int | None = None
-    """Files read at a time; by default one a core, up to four."""
+    """Files read at a time; by default one per core, up to four."""
     sets: Sets | None = None
-    """Whether the photographs are grouped by light, with one balance a group."""
+    """Whether to group the photographs by light, with one balance per group."""
 
     def __post_init__(self) -> None:
         if self.roll_size < 1:
             raise ParameterError(f"a roll has at least 1 photograph, not {self.roll_size}")
         if self.smooth and self.sets is not None:
-            raise ParameterError("a set has one balance a light, smoothing one a frame: ask for one of them")
+            raise ParameterError("a set has one balance per light, smoothing one per frame: ask for one of them")
         if self.profile is not None:
             self.model.check_profile(self.profile)
 
@@ -86,19 +86,19 @@ class Balance:
 
     photo: Photo
     illuminant: Float64s
-    """(3,) what is used."""
+    """(3,) the light that is taken out."""
     uncertainty: float | None
-    """Degrees, of the model's estimate, whatever is used; of the group's light in a set."""
+    """In degrees: of the model's estimate, even if another light is used; in a set, of the group's light."""
     source: str
     """What the illuminant comes from: model, smoothed, set, reference, camera, gray-world, hand."""
     roll: Roll
     """What the model knew of the camera. All photographs of a camera share it."""
     covariance: Float64s | None = None
-    """(2, 2) of u and v, as large as the 90 % bound of the model's estimate, whatever is used."""
+    """(2, 2) of u and v, as large as the 90 % bound of the model's estimate, even if another light is used."""
     light: Float64s | None = None
-    """(3,) what the light is, where a look has something else taken out."""
+    """(3,) the actual light, where a look takes out another one."""
     look: str = ""
-    """What a look has done, or why it has done nothing; empty where none was asked for."""
+    """What a look did, or why it did nothing; empty if none was asked for."""
     spread: Float64s | None = None
     """(2, 2) covariance of the heat map in log-chroma; for a set."""
     group: str | None = None
@@ -113,7 +113,7 @@ class Balance:
         return (self.uncertainty or 0) > UNCERTAIN_DEG
 
     def fall_back(self, fallback: Fallback) -> tuple[Float64s, str] | None:
-        """What to use if the estimate is uncertain, and what that comes from; None where the estimate stays."""
+        """What to use if the estimate is uncertain, and its source; None if the estimate stays."""
         if not self.uncertain or fallback is Fallback.NONE:
             return None
         if fallback is Fallback.GRAY_WORLD:
@@ -123,7 +123,7 @@ class Balance:
     def weigh(self, fallback: Fallback) -> tuple[Float64s, float]:
         """The estimate and the fallback as one light, and its uncertainty in degrees.
 
-        The fallback counts like an estimate that is just not uncertain.
+        The fallback counts like an estimate at the limit, `UNCERTAIN_DEG`.
         """
         degrees = self.uncertainty or UNCERTAIN_DEG
         other = self.fall_back(fallback)
@@ -145,14 +145,13 @@ def balance(
     """The white balance of each photograph, in the order of `paths`, as soon as it is known.
 
     Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
-    is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are told by
-    their headers, some of them are read first, and none is read twice. Smoothing holds a photograph
-    back until its sequence is complete, and takes the fallback into account. A set has its results when all of it is
-    read.
+    is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are recognised
+    by their headers, some of them are read first, and none is read twice. Smoothing holds a photograph back until its
+    sequence is complete, and takes the fallback into account. A set gives results once all of it is read.
 
-    With `wanted`, only these photographs have results; the others serve for rolls, sequences and groups. `tell` is
-    given what is to be said of the set as a whole, in a line each; `follow` what is done before the first result of a
-    set, how much of it, and of how much.
+    With `wanted`, only these photographs have results; the others serve for rolls, sequences and groups. `tell`
+    receives notes on the set as a whole, one line each. `follow` receives the progress before the first result of a
+    set: the step, how much of it is done, and the total.
     """
     settings = settings or Settings()
     files = list(dict.fromkeys(Path(path) for path in paths))
@@ -187,7 +186,7 @@ def balance(
 
 
 def _finish(balance: Balance, settings: Settings) -> Balance:
-    """The last word on every balance."""
+    """The final balance: with the fallback and the look."""
     return settings.taste.apply(apply_fallback(balance, settings.fallback))
 
 
@@ -220,7 +219,7 @@ def _add_thumbnail(result: Balance | Failure, settings: Settings) -> Balance | F
 
 
 def apply_fallback(balance: Balance, fallback: Fallback) -> Balance:
-    """What to use for a photograph that is in no sequence and whose estimate is uncertain; any other stays."""
+    """Use the fallback for a photograph in no sequence whose estimate is uncertain; any other balance stays."""
     other = balance.fall_back(fallback) if balance.source == "model" else None
     return balance if other is None else replace(balance, illuminant=other[0], source=other[1])
 
@@ -246,12 +245,12 @@ def estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -
     except C5Error as error:
         return Failure.of(photo.path, error)
     known = replace(photo, histograms=None)
-    bound, spread = found.bound_covariance, found.covariance  # of a heat map, a set needs how far it spreads
+    bound, spread = found.bound_covariance, found.covariance  # a set needs the spread of the heat map
     return Balance(known, found.illuminant, found.uncertainty, "model", roll, bound, spread=spread)
 
 
 class _Loader:
-    """Gives photographs: from the catalogue where it holds them, else read on threads. None is read twice."""
+    """Provides photographs: from the catalogue if it holds them, otherwise read on threads. None is read twice."""
 
     def __init__(self, settings: Settings, shown: Collection[Path]) -> None:
         self._settings = settings
@@ -264,12 +263,12 @@ class _Loader:
         self._pool.shutdown(cancel_futures=True)
 
     def take_all(self, paths: Sequence[Path]) -> Iterator[Photo | Failure]:
-        """Each photograph in turn, let go when the next one is asked for. A few are read ahead."""
+        """Each photograph in turn, released when the next one is asked for. A few are read ahead."""
         for index, path in enumerate(paths):
             for soon in paths[index : index + 2 * self._jobs + 1]:
                 self._start(soon)
             if not index:  # while the first are read
-                with suppress(C5Error):  # which every photograph will say
+                with suppress(C5Error):  # every photograph will report it
                     self._settings.model.warm_up()
             yield self._started[path].result()
             del self._started[path]  # only now: the photograph may have been looked at for its own roll
@@ -306,7 +305,7 @@ class _Loader:
 
 
 class _Rolls:
-    """What is known of each camera of a set, found out when its first photograph asks for it."""
+    """What is known of each camera of a set, found when its first photograph asks for it."""
 
     def __init__(self, paths: list[Path], settings: Settings, loader: _Loader) -> None:
         self._paths = paths
@@ -333,7 +332,7 @@ class _Rolls:
         )
         if len(made.paths) == 1 and settings.roll_size > 1:  # nothing else to learn the camera from
             made = Roll(camera)
-        # What cannot be read fails in its turn.
+        # Files that cannot be read fail in their turn.
         return replace(made, camera=camera, failures=() if found is None else found.failures)
 
     def _ask_catalog(self, camera: str) -> Roll | None:
@@ -360,6 +359,6 @@ class _Rolls:
         unknown = [path for path in self._paths if path not in moments]
         for path, header in in_parallel(read_header, unknown, self._settings.jobs):
             camera, time = (header.camera, header.time) if header.is_raw else (None, None)
-            certain = not header.is_raw or time is not None  # LibRaw may tell a time that the header does not
+            certain = not header.is_raw or time is not None  # LibRaw may find a time that the header lacks
             moments[path] = Moment(camera or self._settings.camera, time, certain)
         return moments

@@ -1,4 +1,4 @@
-"""A photograph as everything in this package knows it: what its file says, its histograms, perhaps a thumbnail."""
+"""A photograph as this whole package knows it: what its file says, its histograms, perhaps a thumbnail."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import TemperatureTint, ToldLight, tell_light
 from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
-from c5.image import WORKING_PIXELS, LinearImage, shrink
+from c5.image import WORKING_PIXELS, LinearImage, StoredImage, shrink
 from c5.io import raw
 from c5.io.files import printable
 from c5.photos.files import Failure
 from c5.photos.picture import PICTURE_WIDTH
+
+PREVIEW_PIXELS = 2048 * 1365
+"""A 3:2 picture that is 2048 pixels wide."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Reading:
     assume_srgb: bool = False
 
     def read(self, path: Path, pixels: int = WORKING_PIXELS, more_pixels: int | None = None) -> raw.Photograph:
-        """A photograph, averaged to about so many pixels, and to more of them too where that is asked for."""
+        """A photograph, averaged to about `pixels`, and also to `more_pixels` if given."""
         return raw.read_photograph(
             path,
             black=self.black,
@@ -44,15 +47,17 @@ class Reading:
             more_pixels=more_pixels,
         )
 
+    def read_preview(self, path: Path) -> tuple[StoredImage, raw.Photograph]:
+        """The pixels of a preview, and what else the file says."""
+        photograph = self.read(path, more_pixels=PREVIEW_PIXELS)
+        assert photograph.larger is not None  # it was asked for
+        return photograph.larger, photograph
+
     @property
     def key(self) -> str:
-        """What tells histograms of files read in this way from others. The catalogue contains it."""
+        """Distinguishes histograms of files read in this way from others. The catalogue contains it."""
         white = None if self.white is None else float(self.white)
         return json.dumps([float(self.black), white, self.assume_srgb])
-
-
-PREVIEW_PIXELS = 2048 * 1365
-"""Of a picture of three to two, 2048 pixels wide."""
 
 
 class Thumbnail(NamedTuple):
@@ -91,7 +96,7 @@ class Photo:
     thumbnail: Thumbnail | None = None
     exposure: float | None = None
     """The exposure value that was set, at ISO 100."""
-    preview: LinearImage | None = None
+    preview: StoredImage | None = None
     """The pixels of a preview, dropped once it is drawn."""
 
     @classmethod
@@ -126,7 +131,7 @@ class Photo:
         return None if told is None else told.at
 
     def tell_light(self, illuminant: Float64s, covariance: Float64s | None = None) -> ToldLight | None:
-        """The same with how far the light may be from that, where its covariance is known."""
+        """The same, with how far the light may be from that if its covariance is known."""
         return tell_light(illuminant, self.matrices, covariance)
 
     def srgb_matrix(self, illuminant: Float64s) -> Float64s | None:

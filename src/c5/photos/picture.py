@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import Bools, Float32s, gains
+from c5.color import WHITE_LEVEL, Bools, Float32s, gains
 from c5.image import WORKING_PIXELS, LinearImage, shrink
 from c5.io.files import write_file
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 PAPER, INK, FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 MARGIN, GAP, CAPTION = 24, 12, 30
 PICTURE_WIDTH = 264
-"""Of the pictures on a sheet, unless told otherwise."""
+"""The default width of the pictures on a sheet."""
 
 NEARLY_CLIPPED = 0.8
-"""From here on the brightest channel of a pixel, as the sensor saw it, leads to white."""
+"""From this value of its brightest channel on, as the sensor saw it, a pixel fades to white."""
 DARKEST_WHITE = (0.3, 0.7)
-"""Up to the first, the darkest balanced channel of a bright pixel tells of a colored thing; from the second on, of
-white."""
+"""The darkest balanced channel of a bright pixel: up to the first value, the pixel has a color; from the second on, it
+is white."""
 
 BRIGHTEST = 1 / 0.95
-"""The light from which on the shoulder gives white."""
+"""From this light on, the shoulder gives white."""
 STEPS = 1 << 15
-"""So many of them lead there: a level of a picture has eight at least."""
+"""Steps from dark to there: each level of a picture has at least eight."""
 ROWS = 8
 
 Pixels = NDArray[np.uint8]
@@ -46,13 +46,15 @@ def develop(image: LinearImage, illuminant: ArrayLike | None = None, matrix: Arr
 
 
 def render(
-    pixels: Float32s,
+    pixels: Float32s | NDArray[np.uint16],
     mask: Bools,
     illuminant: ArrayLike | None = None,
     matrix: ArrayLike | None = None,
     clipped: Bools | None = None,
 ) -> Pixels:
-    """An 8-bit sRGB picture of linear camera RGB (height, width, 3) in [0, 1]. The mask says what sets the exposure.
+    """An 8-bit sRGB picture of linear camera RGB (height, width, 3), where white is 1, or 65535 in uint16.
+
+    The mask says which pixels set the exposure.
 
     The illuminant is divided out, `matrix` (of `adapt_to_srgb`, say) takes the result to sRGB, and a soft shoulder
     compresses what is bright. A clipped channel has lost its ratio to the others, so pixels fade to white as they come
@@ -62,22 +64,23 @@ def render(
     multipliers = np.ones(3)
     if illuminant is not None:
         multipliers = gains(illuminant) / gains(illuminant).min()
-    balanced = multipliers.astype(np.float32)
-    every = max(1, int((mask.size / WORKING_PIXELS) ** 0.5))  # as many pixels as at working size tell the exposure
+    white = np.float32(WHITE_LEVEL.get(pixels.dtype, 1))
+    balanced = multipliers.astype(np.float32) / white
+    every = max(1, int((mask.size / WORKING_PIXELS) ** 0.5))  # as many pixels as at working size set the exposure
     sample = np.minimum(pixels[::every, ::every] * balanced, 1).max(axis=-1)[mask[::every, ::every]]
     exposure = 0.9 / max(np.percentile(sample, 97) if sample.size else 1.0, 1e-4)
     to_srgb = np.eye(3) if matrix is None or illuminant is None else np.asarray(matrix)
     colors = np.asarray(to_srgb.T * exposure, dtype=np.float32)
     across = np.tile(balanced, pixels.shape[1])  # a row at a time is eight times as fast as a pixel at a time
     picture = np.empty(pixels.shape, np.uint8)
-    for rows in (slice(top, top + ROWS) for top in range(0, len(pixels), ROWS)):  # what stays in a core's cache
+    for rows in (slice(top, top + ROWS) for top in range(0, len(pixels), ROWS)):  # they stay in a core's cache
         seen = pixels[rows]
         rgb = (seen.reshape(-1, across.size) * across).reshape(-1, 3)
         steps = rgb @ (colors * np.float32(STEPS / BRIGHTEST))
         np.clip(steps, 0, STEPS, out=steps)
         full = None if clipped is None else clipped[rows].ravel()
-        if seen.max() > NEARLY_CLIPPED or (full is not None and full.any()):
-            brightest = np.maximum(np.maximum(seen[..., 0], seen[..., 1]), seen[..., 2]).ravel()
+        if seen.max() > NEARLY_CLIPPED * white or (full is not None and full.any()):
+            brightest = np.maximum(np.maximum(seen[..., 0], seen[..., 1]), seen[..., 2]).ravel() / white
             near = np.clip((brightest - NEARLY_CLIPPED) / np.float32(1 - NEARLY_CLIPPED), 0, 1) ** 2
             if full is not None:
                 near[full] = 1
@@ -90,7 +93,7 @@ def render(
 
 @cache
 def _encoded() -> Pixels:
-    """(STEPS + 1,) what becomes of light from 0 to `BRIGHTEST`."""
+    """(STEPS + 1,) levels of a picture for light from 0 to `BRIGHTEST`."""
     light = (np.arange(STEPS + 1) + 0.5) * (BRIGHTEST / STEPS)
     toned = np.clip(light * 1.2 / (1 + 0.25 * light), 0, 1)
     encoded = np.where(toned <= 0.0031308, 12.92 * toned, 1.055 * toned ** (1 / 2.4) - 0.055)
@@ -98,7 +101,7 @@ def _encoded() -> Pixels:
 
 
 def turn(pixels: NDArray[Number], orientation: int) -> NDArray[Number]:
-    """A picture, (height, width, ...), as Exif's orientation, 1 to 8, wants it to be seen."""
+    """A picture, (height, width, ...), turned as Exif's orientation, 1 to 8, says."""
     flipped = pixels[:, ::-1] if orientation in (2, 4, 5, 7) else pixels
     quarters = {3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
     return np.ascontiguousarray(np.rot90(flipped, quarters))
@@ -157,7 +160,7 @@ def encode_picture(pixels: Pixels, name: str) -> bytes:
 
 
 def fit(pixels: Pixels, width: int, height: int) -> Image.Image:
-    """As large as it can be inside a box, in its own shape."""
+    """A picture as large as fits into a box, in its own shape."""
     from PIL import Image
 
     picture = Image.fromarray(pixels)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools, Float32s, Float64s, gains
-from c5.image import LinearImage
-from c5.photos.photo import PREVIEW_PIXELS, Photo, Thumbnail
+from c5.image import LinearImage, StoredImage
+from c5.photos.photo import Photo, Thumbnail
 from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn
 
 SIDE = PICTURE_WIDTH
@@ -39,14 +39,13 @@ class Preview:
     rgb: NDArray[np.uint16]  # (height, width, 3), 65535 is white
     flags: NDArray[np.uint8]  # (height, width)
     size: tuple[int, int] = (0, 0)
-    """Height and width of the whole picture, in which rectangles are told."""
+    """Height and width of the whole picture, in whose pixels rectangles are given."""
 
     @classmethod
-    def of(cls, image: LinearImage, orientation: int, size: tuple[int, int] = (0, 0)) -> Preview:
+    def of(cls, image: StoredImage, orientation: int, size: tuple[int, int] = (0, 0)) -> Preview:
         flags = image.clipped * np.uint8(CLIPPED) + image.mask * np.uint8(COUNTED)
-        rgb = np.rint(image.rgb * np.float32(65535)).astype(np.uint16)
         upright = size if orientation < 5 else size[::-1]
-        return cls(turn(rgb, orientation), turn(flags.astype(np.uint8), orientation), upright)
+        return cls(turn(image.rgb, orientation), turn(flags.astype(np.uint8), orientation), upright)
 
     def encode(self) -> bytes:
         """Height and width, those of the whole picture, red, green and blue of all pixels as uint16, then their flags.
@@ -58,7 +57,7 @@ class Preview:
 
     def develop(self, illuminant: Float64s | None, matrix: Float64s | None) -> Pixels:
         """The picture as `c5.photos.picture.render` makes it."""
-        return render(self.linear, self.counted, illuminant, matrix, self.clipped)
+        return render(self.rgb, self.counted, illuminant, matrix, self.clipped)
 
     @property
     def linear(self) -> Float32s:
@@ -73,20 +72,20 @@ class Preview:
         return (self.flags & COUNTED) > 0
 
 
-def read_preview(photo: Photo, pixels: int = PREVIEW_PIXELS) -> Preview:
+def read_preview(photo: Photo) -> Preview:
     """The pixels of a photograph, as many as a picture by `c5 balance --preview` has."""
-    photograph = photo.reading.read(photo.path, pixels)
-    return Preview.of(photograph.image, photograph.orientation, photograph.size)
+    image, photograph = photo.reading.read_preview(photo.path)
+    return Preview.of(image, photograph.orientation, photograph.size)
 
 
 def turn_thumbnail(thumbnail: Thumbnail, orientation: int) -> Preview:
-    """A thumbnail as it is held, upright."""
+    """A thumbnail, turned upright."""
     rgb, mask, clipped = thumbnail
-    return Preview.of(LinearImage(rgb.astype(np.float32), mask, clipped), orientation)
+    return Preview.of(StoredImage.of(LinearImage(rgb.astype(np.float32), mask, clipped)), orientation)
 
 
 def pack_thumbnail(thumbnail: Preview) -> bytes:
-    """A thumbnail in about 20 KB: the roots of its linear values as a JPEG, then its flags."""
+    """A thumbnail in about 20 KB: the square roots of its linear values as a JPEG, then its flags."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -97,7 +96,7 @@ def pack_thumbnail(thumbnail: Preview) -> bytes:
 
 
 def unpack_thumbnail(data: bytes) -> Preview:
-    """The inverse of `pack_thumbnail`, but for what JPEG loses."""
+    """The inverse of `pack_thumbnail`, except for what JPEG loses."""
     from PIL import Image
 
     size = int.from_bytes(data[:4], "little")
@@ -118,9 +117,9 @@ def encode_thumbnail(pixels: Pixels) -> bytes:
 
 
 def rebalance(picture: Pixels, photo: Photo, illuminant: Float64s) -> Pixels:
-    """A picture in the camera's own balance, about as it looks in another; as it is where the matrices are not known.
+    """A picture in the camera's own balance, roughly as it looks in another; unchanged if the matrices are not known.
 
-    It is good for a thumbnail until the photograph itself is read.
+    It is good enough for a thumbnail until the photograph itself is read.
     """
     if photo.as_shot is None:
         return picture
@@ -136,7 +135,7 @@ _LINEAR: Float32s = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 
 
 class Thumbnails:
-    """Thumbnails on disk, by the content of their files. What cannot be kept is made again."""
+    """Thumbnails on disk, keyed by the content of their files. What cannot be kept is made again."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -157,7 +156,7 @@ class Thumbnails:
             return _connect(":memory:")
 
     def find(self, content: bytes, kind: str) -> bytes | None:
-        """A thumbnail of a kind; None where there is none."""
+        """A thumbnail of a kind; None if there is none."""
         with self._lock, suppress(sqlite3.Error):
             query = "SELECT data FROM thumbnail WHERE content = ? AND kind = ?"
             row = self._connection.execute(query, (content, kind)).fetchone()
@@ -166,7 +165,7 @@ class Thumbnails:
         return None
 
     def kinds(self, content: bytes) -> set[str]:
-        """The kinds of thumbnails that there are of a file."""
+        """The kinds of thumbnails that are kept of a file."""
         with self._lock, suppress(sqlite3.Error):
             return {kind for (kind,) in self._connection.execute(KINDS, (content,))}
         return set()
