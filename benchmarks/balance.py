@@ -1,7 +1,7 @@
 """Raw files from end to end, against LibRaw's own unpacking and against reading: python benchmarks/balance.py
 
-Every row is a process of its own, its start and those of its workers included, on all cores. The processor's time is of
-all of them together, and tells more than the clock where a machine has other things to do.
+Every row is a process of its own on all cores, including its start and that of its workers. The processor's time is
+that of all of them together, and says more than the clock on a busy machine.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from timing import show
 
-from c5.demo import LIGHTS, VirtualCamera, render_photo
+from c5.demo import VirtualCamera, render_roll
 from c5.demo.dng import Layout, encode_dng
 from c5.io.raw import read_photograph
 from c5.parallel import in_parallel
 
 SIZE = (4000, 6000)
 SMALL = (200, 300)
-"""Of the files of the second table, whose pixels nobody reads twice."""
-RENDERED = 4
+"""Size of the files of the second table, whose pixels nobody reads twice."""
+RENDERED = 32
 
 
 class Taken(NamedTuple):
@@ -66,13 +66,12 @@ def measure(arguments: Sequence[object], repeats: int = 1) -> Taken:
 
 
 def make_files(folder: Path, files: int, size: tuple[int, int]) -> None:
-    """So many DNG files. A few differ, so that a roll is a roll; no two are copies of each other."""
+    """DNG files of different scenes, as a roll needs them; beyond `RENDERED` they are nearly copies."""
     rng = np.random.default_rng(1)
     camera = VirtualCamera.random(rng)
     folder.mkdir()
     contents = []
-    for _ in range(min(files, RENDERED)):
-        photo = render_photo(camera, "street", LIGHTS["sun"](rng), rng, (size[0] // 8, size[1] // 8))
+    for photo in render_roll(camera, min(files, RENDERED), rng, (size[0] // 8, size[1] // 8)):
         light = photo.image.rgb.repeat(8, axis=0).repeat(8, axis=1)
         contents.append(encode_dng(camera.expose(light, rng), camera, Layout(lossless_jpeg=True)))
     for index in range(files):

@@ -1,4 +1,4 @@
-"""How large a catalogue of 100,000 photographs is, and how long what one does with it takes."""
+"""How large a catalogue of 100,000 photographs is, and how long working with it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of rendered photographs with and without color charts: `c5.charts` must not be wrong on any of them.
+"""What `c5.charts` finds in rendered photographs with and without color charts: it must not be wrong on any of them.
 
 python benchmarks/charts.py               5,000 of them, in several minutes
 python benchmarks/charts.py --count 280
@@ -30,7 +30,7 @@ MOST_DEG = 1.0
 
 
 class Outcome(NamedTuple):
-    """What became of a photograph."""
+    """The result for a photograph."""
 
     case: str
     seed: int

@@ -1,8 +1,9 @@
-"""What exported code and the tracker take and how near exported code is to Python.
+"""What exported code and the tracker cost, and how close exported code is to Python.
 
     python benchmarks/export.py [DATA]
 
-DATA is a dataset whose images the C code is compared on, in pixels and in zones of 32x32; rendered ones without it.
+DATA is a dataset whose images the C code is compared on, in pixels and in zones of 32x32; without it, rendered images
+are used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ REPEATS = 300
 
 
 def read_images(data: Path | None) -> list[LinearImage]:
-    """Of one camera after the other, as many of each."""
+    """Images of one camera after the other, equally many of each."""
     if data is None:
         rng = np.random.default_rng(5)
         return [photo.image for photo in render_roll(VirtualCamera.random(rng), 20, rng)]

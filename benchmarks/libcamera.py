@@ -1,8 +1,8 @@
-"""How near the curves of `c5 export --libcamera` are to those that libcamera ships.
+"""How close the curves of `c5 export --libcamera` are to those that libcamera ships.
 
     python benchmarks/libcamera.py LIBCAMERA/src/ipa/rpi/vc4/data
 
-Of the sensors whose files have color matrices, the two of them nearest to 2856 and 6504 K make a `CameraMatrices`, with
+For sensors whose files have color matrices, the two matrices nearest to 2856 and 6504 K make a `CameraMatrices`, with
 the white of the curve at those two temperatures; the curve at all others is then predicted.
 """
 

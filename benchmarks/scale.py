@@ -1,9 +1,9 @@
-"""How `c5 archive` grows: what a file costs, what workers and a cluster bring, and millions of rows that are made up.
+"""How `c5 archive` scales: what a file costs, what workers and a cluster bring, and millions of made-up rows.
 
 python benchmarks/scale.py costs                       what each stage takes of a core, and keeps in bytes
 python benchmarks/scale.py files --count 20000         one process, two, and a Ray cluster of two nodes of one core
 python benchmarks/scale.py rows --draw 10000000 --estimate 1000000
-python benchmarks/scale.py sets --count 200000          what training reads of a prepared set that is mapped
+python benchmarks/scale.py sets --count 200000          what training reads from a mapped prepared set
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def render(folder: Path, count: int) -> None:
 
 @contextmanager
 def timed(into: dict[str, tuple[float, float]], name: str) -> Iterator[None]:
-    """Seconds on the clock, and of all cores together: of this process and of those that end meanwhile."""
+    """Seconds on the clock, and seconds of all cores together, for this process and those that end meanwhile."""
     before, began = spent(), time.perf_counter()
     yield
     into[name] = (time.perf_counter() - began, spent() - before)
@@ -117,7 +117,7 @@ def measure_costs(folder: Path, count: int = 240) -> None:
     job = Job(str(source), place.address, f"_work/model-{model.identity}.c5")
     place.write(job.model, encode_model(model.file))
     shards = list(cut(Folder(str(source)).entries(), ""))
-    stages.count(job, shards[0])  # loads what is to be loaded
+    stages.count(job, shards[0])  # loads all that has to be loaded
     spent: dict[str, float] = {}
     with core_seconds(spent, "read and count"):
         files = [stages.count(job, shard) for shard in shards]
@@ -175,7 +175,7 @@ def ray_cluster() -> Iterator[str]:
 
 
 def measure_rows(folder: Path, drawn: int, estimated: int) -> None:
-    """Stage two over so many rows, and stage three over so many of them, with histograms that are made up."""
+    """Stage two over `drawn` rows, and stage three over `estimated` of them, with made-up histograms."""
     place = Folder(str(folder / "rows"))
     model = load_model()
     job = Job(str(folder), place.address, f"_work/model-{model.identity}.c5")
@@ -258,7 +258,7 @@ def make_up(folder: Path, photos: list[tuple[str, bytes]], task: tuple[int, int]
 
 
 def measure_sets(count: int) -> None:
-    """Palettes in random order from a file that is mapped and that memory does not hold yet."""
+    """Palettes in random order from a mapped file that is not in memory yet."""
     import torch
 
     from c5.training.virtual import MappedColors
@@ -291,7 +291,7 @@ def measure_sets(count: int) -> None:
 
 
 def drop_from_memory(file: BinaryIO, array: NDArray[Any]) -> None:
-    """Let what is written go to disk, and nothing of it stay."""
+    """Write everything to disk, and keep nothing of it in memory."""
     mapped: Any = array
     while not isinstance(mapped, mmap.mmap):
         mapped = mapped.obj if isinstance(mapped, memoryview) else mapped.base

@@ -1,8 +1,8 @@
-"""What sets make of shoots whose lights are known: python benchmarks/shoots.py [MODEL.c5 FFCC MATRICES.csv].
+"""What sets do for shoots whose lights are known: python benchmarks/shoots.py [MODEL.c5 FFCC MATRICES.csv].
 
 Rendered shoots, and rolls in which every photograph has a light of its own, seven minutes after the last. With a
-checkout of google/ffcc, the scenes of NUS that several cameras took instead. Constants are tuned with --tune, on other
-shoots than those that are reported.
+checkout of google/ffcc, the scenes of NUS that several cameras took are used instead. --tune tunes constants on other
+shoots than the reported ones.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from c5.photos.rolls import Roll
 
 SIZE, PHOTOGRAPHS = (128, 192), 120
 SEEDS, TUNING = range(20), range(1000, 1010)
-"""Of the shoots that are reported, and of those on which the constants of `c5.photos.lights` are chosen."""
+"""Seeds of the reported shoots, and of those on which the constants of `c5.photos.lights` are chosen."""
 ROLL_LENGTH = 24
 NUS_SCENES, ROLL, FAR_DEG = 20, 20, 3.0
 ALIKE = 0.85
-"""Of photographs of one scene by two cameras."""
+"""Least likeness of photographs of one scene by two cameras."""
 
 SINGLE = "single photographs"
 KINDS = [*SHOOTS, SINGLE]
@@ -69,7 +69,7 @@ class Shoot(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Of one shoot, without sets and with them: angles in degrees of each photograph, and its groups."""
+    """Results of one shoot, without sets and with them: angles in degrees of each photograph, and its groups."""
 
     errors: Float64s  # (2, photographs)
     spreads: Float64s  # (2, photographs)
@@ -122,7 +122,7 @@ def spread_within(shoot: Shoot, balances: list[Balance]) -> Float64s:
 
 
 def spread_of_white(shoot: Shoot, balances: list[Balance]) -> Float64s:
-    """The same of what becomes of white: whether pictures look alike, however good the matrices are."""
+    """The same for the balanced color of white: whether pictures look alike, however good the matrices are."""
     return _spread(
         shoot,
         [as_illuminant(shot.truth / each.illuminant) for shot, each in zip(shoot.shots, balances, strict=True)],
@@ -139,7 +139,7 @@ def _spread(shoot: Shoot, colors: list[Float64s]) -> Float64s:
 
 
 def widest(shoot: Shoot, lights: set[str]) -> float:
-    """The largest angle between two lights, the mean of what the cameras see that saw both."""
+    """The largest angle between two lights, averaged over the cameras that saw both."""
     widest = 0.0
     cameras = {camera for _, camera in shoot.truths}
     for one in lights:
@@ -213,7 +213,7 @@ def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Bala
 
 
 def draw(image: LinearImage, illuminant: Float64s) -> Float64s:
-    """(2, 32, 48) the brightness and the redness of a picture, to know a scene by."""
+    """(2, 32, 48) the brightness and the redness of a picture, to recognise a scene by."""
     rgb, mask = image.rgb / illuminant, image.mask & (image.rgb.sum(axis=-1) > 0)
     if rgb.shape[0] > rgb.shape[1]:
         rgb, mask = np.rot90(rgb), np.rot90(mask)
@@ -249,7 +249,7 @@ def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
             if table[:, column].argmax() == row and table[row, column] > ALIKE:
                 pairs.append((float(table[row, column]), int(rows[row]), int(columns[column])))
     scenes = {index: [index] for index in range(len(pictures))}
-    for _, first, second in sorted(pairs, reverse=True):  # the likest first, and one photograph of each camera
+    for _, first, second in sorted(pairs, reverse=True):  # the most alike first, and one photograph of each camera
         one_scene, other = scenes[first], scenes[second]
         if not {*cameras[one_scene].tolist()} & {*cameras[other].tolist()}:
             one_scene += other

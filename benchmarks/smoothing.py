@@ -1,4 +1,4 @@
-"""What smoothing makes of rendered sequences whose light is known: python benchmarks/smoothing.py"""
+"""What smoothing does to rendered sequences whose light is known: python benchmarks/smoothing.py"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sequence(NamedTuple):
         return float(before), float(after)
 
     def delay(self) -> int:
-        """How many frames on either side of the step are shown nearer to what is seen on its other side."""
+        """How many frames on either side of the step are shown closer to what is seen on its other side."""
         assert self.step is not None
         sides = (rgb_to_uv(part) for part in (self.seen[: self.step], self.seen[self.step :]))
         old, new = (uv_to_rgb(np.median(side, axis=0)) for side in sides)
@@ -83,7 +83,7 @@ def render_sequences(model: Model, seed: int) -> Iterator[Sequence]:
             scene, composition = str(rng.choice(scenes)), int(rng.integers(2**31))
             balances, truth = [], []
             for index, spectrum in enumerate(spectra):
-                # One light, also in the shadows: of two, no estimate could be right.
+                # One light, in the shadows too: with two, no estimate could be right.
                 light = replace(base, spectrum=spectrum, fill=unit_luminance(spectrum * base.fill / base.spectrum))
                 if how == WALK:
                     photo = render_photo(camera, str(rng.choice(scenes)), light, rng, SIZE)
@@ -107,7 +107,7 @@ def main() -> None:
     model = load_model()
     cameras = 8
     found: dict[tuple[str, str], list[Sequence]] = {}
-    for seed in range(100, 100 + cameras):  # the tests take others
+    for seed in range(100, 100 + cameras):  # the tests use others
         for sequence in render_sequences(model, seed):
             found.setdefault((sequence.how, sequence.kind), []).append(sequence)
     rows = []

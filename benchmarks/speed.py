@@ -1,4 +1,4 @@
-"""The time of everything between pixels and an illuminant. `make benchmark` runs it on one thread.
+"""How long everything between pixels and an illuminant takes. `make benchmark` runs it on one thread.
 
 The yardstick is the published definition of the histograms evaluated as it is written, every pixel against every bin,
 in the same run; beside it, the same sum arranged as a product of matrices.
@@ -32,7 +32,7 @@ def as_product(weight: Float64s, near_v: Float64s, near_u: Float64s) -> Float64s
 def dense_histograms(
     pixels: NDArray[np.uint16], total: Callable[[Float64s, Float64s, Float64s], Float64s], bins: int = 64
 ) -> Float64s:
-    """Both histograms in the published geometry, with every pixel held against every bin."""
+    """Both histograms in the published geometry, with every pixel compared with every bin."""
     limit = 2.85
     image = pixels / 65535
     padded = np.pad(image, ((1, 1), (1, 1), (0, 0)), mode="symmetric")

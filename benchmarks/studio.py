@@ -3,7 +3,7 @@
 Files of 24 megapixels with embedded previews are made and catalogued, then the studio is started. It is ready when
 every photograph has a picture, a light and a group. The slider is dragged in the large view, and the time is that from
 the event to the drawn picture. Frames are counted while thumbnails are scrolled through. Memory is that of the server's
-process, and of it with the workers that decode raw files.
+process, alone and with the workers that decode raw files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from c5.photos.picture import develop
 
 SIZE = (4000, 6000)
 SCALE = 16
-"""So many photosites each way show the same, and the same in all colors: two thousand files fit on a disk."""
+"""This many photosites each way are equal, in all colors, so that two thousand files fit on a disk."""
 RENDERED = 8
 START = datetime(2026, 6, 20, 9)
 TIME = b"2026:06:20 09:00:00"
@@ -97,7 +97,7 @@ def make_shoot(folder: Path, files: int, catalog: Path) -> None:
 
 
 class Server:
-    """The program, with a home of its own."""
+    """The program, with its own home folder."""
 
     def __init__(self, folder: Path, catalog: Path, home: Path) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}

@@ -332,7 +332,7 @@ def test_foreign_unfinished_and_newer_files_are_told_apart(tmp_path: Path) -> No
     with pytest.raises(DataError, match="not a pack of images"):
         read_samples(foreign, "pack")
     (tmp_path / "x.c5data.part").write_bytes(data[:-40])
-    with pytest.raises(DataError, match="let the writing that began it finish"):
+    with pytest.raises(DataError, match="let the command that writes it finish"):
         read_samples(tmp_path / "x.c5data.part")
     path.write_bytes(data[:8] + b"\x02\0\0\0" + data[12:])
     with pytest.raises(DataError, match=r"newer version.*pip install --upgrade"):

@@ -156,7 +156,7 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
     assert {line.row for line in more} == {line.row for line in lines}
     with pytest.raises(ParameterError, match="no table 12"):
         select_rows([12], [])
-    with pytest.raises(ParameterError, match="called so"):
+    with pytest.raises(ParameterError, match="has such a name"):
         select_rows([], ["BrightMean"])
     assert [row.name for row in select_rows([4], ["Cube+: C5, m = 1"])] == ["Cube+: C5, m = 1"]
     assert len(select_rows([4], ["Cube+: C5"])) == 7

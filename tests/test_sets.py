@@ -241,7 +241,7 @@ def test_photographs_without_times_are_grouped_by_light_alone() -> None:
     done, lines = told(shots)
     for part in parts(done):
         assert len({path.name < "08" for path in part}) == 1
-    assert lines == ["16 of 16 photographs tell no time: grouped by their light alone"]
+    assert lines == ["16 of 16 photographs have no time: grouped by their light alone"]
 
 
 @pytest.mark.parametrize("hours", [1, -1, 7])

@@ -1,4 +1,4 @@
-"""Write docs/images/augmentation-pictures.jpg: rendered photographs mapped to another camera, beside what that sees.
+"""Write docs/images/augmentation-pictures.jpg: rendered photographs, mapped to another camera and as seen by it.
 
 A developer runs this once: `python tools/draw_augmentation.py`.
 """

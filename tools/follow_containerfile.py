@@ -1,9 +1,9 @@
-"""Follow the steps of a Containerfile without a builder: into a folder, with an environment of Python of its own.
+"""Follow the steps of a Containerfile without a builder: in a folder, with its own Python environment.
 
 python tools/follow_containerfile.py deploy/Containerfile FOLDER -- archive photographs -o result
 
-FROM must name this version of Python; WORKDIR, COPY, ARG, ENV, RUN and ENTRYPOINT are done as by a builder, below
-the folder; USER is passed over. What follows -- are the arguments of the entry point, which is run at last.
+FROM must name this version of Python; WORKDIR, COPY, ARG, ENV, RUN and ENTRYPOINT are done as by a builder, below the
+folder; USER is ignored. The arguments after -- go to the entry point, which is run last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def follow(containerfile: Path, folder: Path, arguments: list[str]) -> int:
-    """Do every step; the exit code of the entry point."""
+    """Do every step; returns the exit code of the entry point."""
     root = containerfile.resolve().parents[1]
     venv.create(folder / "python", with_pip=True)
     environment = os.environ | {"PATH": f"{folder / 'python/bin'}{os.pathsep}{os.environ['PATH']}"}
@@ -56,7 +56,7 @@ def follow(containerfile: Path, folder: Path, arguments: list[str]) -> int:
 
 
 def read_steps(containerfile: Path) -> list[str]:
-    """The steps, with lines that go on put together and without comments."""
+    """The steps, with continued lines joined and without comments."""
     text = "\n".join(line for line in containerfile.read_text().splitlines() if not line.startswith("#"))
     return [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 

@@ -1,4 +1,4 @@
-"""Write src/c5/spectra.csv, the spectra that lights, cameras and scenes are made from.
+"""Write src/c5/colorimetry/spectra.csv, the spectra that lights, cameras and scenes are made from.
 
 A developer runs this once: `pip install colour-science && python tools/make_spectra.py`. The package itself reads only
 the table. Measured spectra come from colour-science; the surfaces it lacks are smooth curves written down below, with
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Curve = NDArray[np.float64]
 
-TABLE = Path(__file__).parents[1] / "src" / "c5" / "spectra.csv"
+TABLE = Path(__file__).parents[1] / "src" / "c5" / "colorimetry" / "spectra.csv"
 NM: Curve = np.arange(380.0, 731.0, 10.0)
 HEADER = """\
 # Spectra at 380..730 nm in steps of 10 nm, one a row. Written by tools/make_spectra.py.

@@ -1,9 +1,9 @@
-"""Make the test vectors of inference: a small model, a roll, and everything between an image and its light.
+"""Make the test vectors for inference: a small model, a roll, and everything between an image and its light.
 
     python tools/make_vectors.py tests/vectors
 
-`docs/model-file.md` describes the files. The model is not trained: its weights are drawn by chance, and serve to tell
-one computation from another.
+`docs/model-file.md` describes the files. The model is not trained: its weights are random, and serve to tell one
+computation from another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Convolutional color constancy: a filtered histogram to an illuminant (Eqs. 4 to 7).
 
-This is the tiny model that C5 emits for each query. It is written again in torch for training; a test holds the two
-together.
+This is the tiny model that C5 emits for each query. Training has a second implementation in torch; a test checks that
+the two agree.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ class Estimate:
 
     @cached_property
     def bound_deg(self) -> float | None:
-        """The 90 % bound: the light of nine in ten photographs of a new camera is nearer. None without a heat map."""
+        """The 90 % bound: the error on nine in ten photographs of a new camera is smaller. None without a heat map."""
         return None if self.uncertainty is None else float(bound_errors(self.uncertainty))
 
     @cached_property
     def bound_covariance(self) -> Float64s | None:
-        """(2, 2) the covariance made as large as the bound: the root of a variance is a 90 % bound in its direction."""
+        """(2, 2) the covariance scaled to the bound: the root of a variance is a 90 % bound in its direction."""
         if self.covariance is None or self.bound_deg is None:
             return None
         return scale_covariance(self.covariance, self.illuminant, self.bound_deg)
 
 
 EVEN = 0.05
-"""The share of a bound, squared, that is alike in all directions: heat maps hardly doubt the tint, also of cameras that
+"""The share of the squared bound that is the same in all directions: heat maps hardly doubt the tint, even for cameras
 they do not know (`benchmarks/bounds.py`)."""
 
 
 def scale_covariance(covariance: Float64s, illuminant: Float64s, degrees: float) -> Float64s:
-    """The covariance of u and v around an illuminant made so large that its root-mean-square angle is so many degrees.
+    """The covariance of u and v around an illuminant, scaled so that its root-mean-square angle is `degrees`.
 
-    With the 90 % bound as the angle, the roots of its variances are 90 % bounds too: exactly where all doubt lies along
-    one line, and 8 % too small where it is alike in all directions. A small part of it is, whatever the covariance.
+    With the 90 % bound as the angle, the roots of its variances are 90 % bounds too: exactly so where all doubt lies
+    along one line, and 8 % too small where it is the same in all directions. A small part of it always is.
     """
     # How u and v turn a unit vector: the angle of a small step is the root of step @ metric @ step.
     red, _, blue = illuminant
@@ -72,7 +72,7 @@ def scale_covariance(covariance: Float64s, illuminant: Float64s, degrees: float)
 
 
 def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
-    """The (channels, n, n) histograms, each convolved with its filter, summed to (n, n); beyond the edges all is zero.
+    """The (channels, n, n) histograms, each convolved with its filter, summed to (n, n); zero beyond the edges.
 
     Bin (n/2, n/2) of a filter is its origin: a filter that is 1 there and 0 elsewhere changes nothing.
     """
@@ -84,12 +84,12 @@ def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
 
 
 def padded(n: int) -> tuple[int, int]:
-    """The size of the transforms: what wraps around on one and a half times the grid stays outside of the window."""
+    """The size of the transforms: at one and a half times the grid, what wraps around stays outside the window."""
     return 3 * n // 2, 3 * n // 2
 
 
 def convolve_wrapped(histograms: Float32s, filters: Float32s) -> Float32s:
-    """The same on a torus, with bin (0, 0) as the origin of a filter: what the published models were trained with."""
+    """The same on a torus, with bin (0, 0) as the origin of a filter, as the published models were trained."""
     total = (np.fft.rfft2(histograms) * np.fft.rfft2(filters)).sum(axis=0)
     return np.fft.irfft2(total, s=histograms.shape[-2:]).astype(np.float32)
 

@@ -10,21 +10,21 @@ class Selection(Enum):
 
     RANDOM = "random"
     RECENT = "recent"
-    """Those taken last. Only a catalogue knows them."""
+    """The most recent ones. Only a catalogue knows them."""
     VIVID = "vivid"
-    """Of the images with the largest variation of chroma."""
+    """From the images whose chroma varies most."""
     DULL = "dull"
-    """Of those with the smallest."""
+    """From those whose chroma varies least."""
     OTHER_CAMERA = "other-camera"
     """Images of a camera that is not the query's."""
 
 
 SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
-"""Those that a catalogue offers. Photographs without a time count as the least recent, by the time of the file."""
+"""The selections that a catalogue offers. Photographs without a time come last in `RECENT`, ordered by file time."""
 
 
 class Fallback(Enum):
-    """What is used instead of an uncertain estimate."""
+    """What to use instead of an uncertain estimate."""
 
     CAMERA = "camera"
     """The camera's own white balance, where the file has one."""
@@ -34,12 +34,12 @@ class Fallback(Enum):
 
 
 class Recipe(Enum):
-    """Training configurations with a name."""
+    """Named training configurations."""
 
     BUNDLED = "bundled"
     """The bundled model's: virtual cameras, drawn anew in each step."""
     PLAIN = "plain"
-    """Real cameras, with histograms that move."""
+    """Real cameras, with shifted histograms."""
     PAPER = "paper"
     """Section 3.2 of the paper, on its architecture."""
 

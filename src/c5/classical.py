@@ -1,8 +1,8 @@
 """Classical estimators: the light from one image by a rule, with nothing learned.
 
-Every function takes a `LinearImage`, meant to be of the working size, and returns a unit RGB illuminant. Only pixels
-that count have a say: what the others hold changes nothing. Exposure changes no answer. Channel gains move an answer by
-exactly those gains, except for `pca_bright_dark` and `grayness_index`, where they do so approximately.
+Every function takes a `LinearImage`, which should have the working size, and returns a unit RGB illuminant. Only pixels
+that count matter; the values of the others change nothing. Exposure does not change the answer. Channel gains scale it
+by exactly those gains, except for `pca_bright_dark` and `grayness_index`, where this holds approximately.
 
 An image in which a method finds nothing to use, such as edges in a single flat color, gets the gray-world answer. A
 channel that is zero everywhere gets a share of `FLOOR`. An image without a single pixel that counts is an `ImageError`.
@@ -22,7 +22,7 @@ FLOOR = 1e-6
 """No component of an estimate is smaller than this share of the largest."""
 
 TINY = np.float32(np.finfo(np.float32).tiny)
-"""Stands in for a zero that would be divided by."""
+"""Replaces zero as a divisor."""
 
 FLAT = 1e-5
 """Relative contrast below this is rounding error."""
@@ -56,7 +56,7 @@ def shades_of_gray(image: LinearImage, *, p: float = 5) -> Float64s:
 
 
 def general_gray_world(image: LinearImage, *, p: float = 9, sigma: float = 2) -> Float64s:
-    """The Minkowski mean of the smoothed image: shades-of-gray of what is larger than noise and highlights.
+    """The Minkowski mean of the smoothed image: shades-of-gray of structures larger than noise and highlights.
 
     `p` from 1 up; `sigma`, of the Gaussian, in pixels from 0.5 to 1000. Barnard, Martin, Coath and Funt, "A comparison
     of computational color constancy algorithms II", IEEE TIP 2002, in the form of van de Weijer et al., IEEE TIP 2007.
@@ -81,7 +81,7 @@ def gray_edge_1(image: LinearImage, *, p: float = 1, sigma: float = 2) -> Float6
 
 
 def gray_edge_2(image: LinearImage, *, p: float = 1, sigma: float = 2) -> Float64s:
-    """As gray-edge-1, of second derivatives: the Frobenius norm of each channel's Hessian.
+    """Like gray-edge-1, with second derivatives: the Frobenius norm of each channel's Hessian.
 
     `p` from 1 up; `sigma`, of the Gaussian, in pixels from 0.5 to 1000. Van de Weijer, Gevers and Gijsenij, "Edge-based
     color constancy", IEEE TIP 2007.
@@ -97,10 +97,10 @@ def weighted_gray_edge(
 ) -> Float64s:
     """Gray-edge with each edge weighted by how specular it is: highlights change along the color of the light.
 
-    Which direction is specular depends on the light, so that estimate and weights take turns, from plain gray-edge on.
-    `p` from 1 up; `sigma` in pixels from 0.5 to 1000; `kappa`, the power of the weights, from 0 up (0 is plain
-    gray-edge); `iterations` from 1 up, fewer once the estimate rests. Gijsenij, Gevers and van de Weijer, "Improving
-    color constancy by photometric edge weighting", IEEE TPAMI 2012.
+    Which direction is specular depends on the light, so estimate and weights are updated in turn, starting from plain
+    gray-edge. `p` from 1 up; `sigma` in pixels from 0.5 to 1000; `kappa`, the power of the weights, from 0 up (0 is
+    plain gray-edge); `iterations` from 1 up, fewer if the estimate settles. Gijsenij, Gevers and van de Weijer,
+    "Improving color constancy by photometric edge weighting", IEEE TPAMI 2012.
     """
     check_range("kappa", kappa, 0)
     check_range("iterations", iterations, 1)
@@ -132,8 +132,8 @@ def weighted_gray_edge(
 def pca_bright_dark(image: LinearImage, *, percent: float = 3.5) -> Float64s:
     """The first principal component, through the origin, of the brightest and the darkest pixels.
 
-    Bright and dark is meant along the mean color. Channel gains move the answer approximately. `percent` of the pixels
-    at either end, from 0.001 to 50. Cheng, Prasad and Brown, "Illuminant estimation for color constancy: why
+    Brightness is measured along the mean color. Channel gains scale the answer only approximately. `percent` of the
+    pixels at either end, from 0.001 to 50. Cheng, Prasad and Brown, "Illuminant estimation for color constancy: why
     spatial-domain methods work and the role of the color distribution", JOSA A 2014.
     """
     check_range("percent", percent, 1e-3, 50)
@@ -147,9 +147,9 @@ def pca_bright_dark(image: LinearImage, *, percent: float = 3.5) -> Float64s:
 def local_surface_reflectance(image: LinearImage, *, window: int = 51) -> Float64s:
     """The mean color over the mean of local reflectance, which is a pixel over the maximum around it.
 
-    Where gray-world takes the reflectances for gray, this estimates how far they are not. `window`, the side of the
-    square of the maximum, in pixels, odd, from 3 up. Gao, Han, Yang, Li and Li, "Efficient color constancy with local
-    surface reflectance statistics", ECCV 2014.
+    Gray-world assumes that reflectances are gray on average; this estimates how far they are not. `window`, the side of
+    the square in which the maximum is taken, in pixels, odd, from 3 up. Gao, Han, Yang, Li and Li, "Efficient color
+    constancy with local surface reflectance statistics", ECCV 2014.
     """
     _check_window(window, 3)
     planes, counts = _planes(image)
@@ -161,9 +161,10 @@ def local_surface_reflectance(image: LinearImage, *, window: int = 51) -> Float6
 def grayness_index(image: LinearImage, *, percent: float = 0.1, window: int = 7) -> Float64s:
     """The mean color of the grayest pixels: those around which brightness changes but chromaticity does not.
 
-    Pixels with a channel at zero take no part. Channel gains move the answer approximately, since brightness is the sum
-    of the channels. `percent` of the pixels, from 0.001 to 100; `window`, the side of the square over which grayness is
-    averaged, in pixels, odd, from 1 up. Qian, Kämäräinen, Nikkanen and Matas, "On finding gray pixels", CVPR 2019.
+    Pixels with a channel at zero are left out. Channel gains scale the answer only approximately, since brightness is
+    the sum of the channels. `percent` of the pixels, from 0.001 to 100; `window`, the side of the square over which
+    grayness is averaged, in pixels, odd, from 1 up. Qian, Kämäräinen, Nikkanen and Matas, "On finding gray pixels",
+    CVPR 2019.
     """
     check_range("percent", percent, 1e-3, 100)
     _check_window(window, 1)
@@ -176,13 +177,13 @@ def grayness_index(image: LinearImage, *, percent: float = 0.1, window: int = 7)
     cues = np.stack([*(planes / brightness[counts].mean()), log_r - log_sum, log_b - log_sum])
     dyy, _, dxx = _hessian(_smooth(cues, counts, _gaussian(0.5)))
     contrast = np.abs(dyy + dxx)  # the Laplacian of a Gaussian
-    # Flat regions look gray whatever their color, so that only pixels with contrast in every channel take part. The
-    # paper's threshold is a constant, 1e-4; this one follows the exposure and was chosen on the FFCC images.
+    # Flat regions look gray whatever their color, so only pixels with contrast in every channel are used. The paper's
+    # threshold is a constant, 1e-4; this one follows the exposure and was chosen on the FFCC images.
     textured = counts & (contrast[:3] > 0.01).all(axis=0)
     if not textured.any():
         return gray_world(image)
     index = _smooth(np.hypot(contrast[3:4], contrast[4:]), textured, np.full(window, 1 / window, np.float32))
-    grayest = _lowest(np.maximum(_pick(index, textured)[0], FLAT), percent)  # rounding does not choose the grayest
+    grayest = _lowest(np.maximum(_pick(index, textured)[0], FLAT), percent)  # rounding must not pick the grayest
     return _illuminant(_pick(planes, textured)[:, grayest].mean(axis=1, dtype=np.float64))
 
 
@@ -198,7 +199,7 @@ METHODS: dict[str, Callable[[LinearImage], Float64s]] = {
     "local-surface-reflectance": local_surface_reflectance,
     "grayness-index": grayness_index,
 }
-"""From the name on the command line to the function."""
+"""The function for each name on the command line."""
 
 
 # What they share: planes are (channels, height, width), counts is (height, width) -------------------------------------
@@ -251,8 +252,8 @@ def _gaussian(sigma: float) -> Float32s:
 def _smooth(planes: Float32s, counts: Bools, kernel: Float32s) -> Float32s:
     """Normalised convolution with a separable kernel: at each pixel the weighted mean of those that count around it.
 
-    Borders are replicated. Zero where nothing within reach counts. Differences of the result stay free of what lies in
-    a hole and still use every pixel beside it; leaving out all that a hole can reach would cost much of some images.
+    Borders are replicated. Zero where nothing within reach counts. Differences of the result are free of what lies in a
+    hole and still use every pixel beside it; leaving out all that a hole can reach would cost much of some images.
     """
     height, width = counts.shape
     down, across = _convolution(height, kernel), _convolution(width, kernel)
@@ -286,7 +287,7 @@ def _hessian(planes: Float32s) -> Float32s:
 
 
 def _local_maximum(planes: Float32s, window: int) -> Float32s:
-    """The maximum over the square window around each pixel; beyond the border lie zeros."""
+    """The maximum over the square window around each pixel; zeros beyond the border."""
     for _ in range(2):  # along x, then along y
         n, span = planes.shape[-1], 1
         planes = np.pad(planes, ((0, 0), (0, 0), (window // 2, window // 2)))
@@ -298,7 +299,7 @@ def _local_maximum(planes: Float32s, window: int) -> Float32s:
 
 
 def _lowest(values: Float32s | Float64s, percent: float) -> Bools:
-    """Which values are among the lowest `percent`, one at least; ties with the last all are, whatever their order."""
+    """Which values are among the lowest `percent`, at least one; all ties with the last one are included."""
     k = int(np.ceil(percent / 100 * values.size)) - 1
     return np.asarray(values <= np.partition(values, k)[k])
 

@@ -44,15 +44,15 @@ class DataWarning(UserWarning):
 
 
 class PluginError(C5Error):
-    """Code of another package that this one was asked to use failed, or gave something that cannot be used."""
+    """Code of another package failed, or returned something that cannot be used."""
 
 
 class WorkerError(C5Error):
-    """A process or a machine that worked for this one is gone, or cannot work for it."""
+    """A worker process or machine is gone, or cannot be used."""
 
 
 def check_range(name: str, value: float, low: float, high: float = inf) -> None:
-    """Raise an error that names the parameter if its value lies outside of its range."""
+    """Raise an error that names the parameter if its value is out of range."""
     if not low <= value <= high:
         allowed = f"be {low:g} or more" if high == inf else f"lie between {low:g} and {high:g}"
         raise ParameterError(f"{name} must {allowed}, not {value:g}")

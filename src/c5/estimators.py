@@ -20,7 +20,7 @@ from c5.model import model_names
 CLASSICAL = "classical"
 
 Function: TypeAlias = Callable[[LinearImage, Sequence[LinearImage]], ArrayLike]
-"""An image and other images of its camera, all at working size, to the RGB of the light."""
+"""Takes an image and other images of its camera, all at working size; returns the RGB of the light."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Estimator:
 
     name: str
     origin: str
-    """The package that it comes from; `CLASSICAL` for those of this one."""
+    """The package that it comes from; `CLASSICAL` for this package's own."""
     function: Function
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ def find_estimator(name: str) -> Estimator:
 
 
 def list_estimators() -> list[Estimator]:
-    """All that have a name: the classical ones, then plugins. A plugin that is broken is passed over with a warning."""
+    """All estimators with a name: the classical ones, then plugins. Broken plugins are skipped with a warning."""
     of_plugins = plugins.use_all(plugins.ESTIMATORS, _taken(), _of_plugin)
     return [*map(_classical, METHODS), *of_plugins.values()]
 

@@ -1,4 +1,4 @@
-"""What a computation gives for a fixed image, in a few digits: a change of the code changes the digits by itself.
+"""The result of a computation on a fixed image as a few digits: when the computation changes, so do the digits.
 
 Caches, catalogues and model identities contain fingerprints, so that nobody has to raise a version by hand.
 """
@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from c5.image import LinearImage
 
 LEVELS = 128
-"""Numbers between 0 and 1 are rounded to this many levels: alike on every machine, unlike after any real change."""
+"""Numbers between 0 and 1 are rounded to this many levels: the same on every machine, different after any real
+change."""
 
 
 def probe(seed: int, repeats: int = 1) -> LinearImage:
-    """Patches, ramps and noise, some of it clipped or masked; as often as asked, one below the other."""
+    """Patches, ramps and noise, some of it clipped or masked; `repeats` copies, one below the other."""
     rng = np.random.default_rng(seed)
     patches = np.kron(rng.integers(1, 200, (4, 6, 3)), np.ones((6, 6, 1)))
     numbers = patches * np.linspace(0.3, 1.3, 36)[:, None] + rng.integers(0, 8, (24, 36, 3))

@@ -1,8 +1,8 @@
-"""ONNX graphs, looked at before onnxruntime sees them, and run within bounds.
+"""ONNX graphs, checked before onnxruntime sees them, and run within limits.
 
 A model file may come from anybody. Its graphs may hold only operators that networks are made of: nothing that loops,
-draws at random, reads other files or calls functions. What is left takes the same time for every image, so that the
-first run tells whether it ends, and its memory comes out of a pool of a fixed size.
+draws at random, reads other files or calls functions. What is left takes the same time for every image, so the first
+run shows whether it ends. Its memory comes from a pool of fixed size.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ OPERATORS = frozenset(
 )
 MOST_NODES = 10_000
 MOST_SIDE = 128
-"""Of the windows that convolutions and pools look at."""
+"""Limit for the windows of convolutions and pooling."""
 SIDES = (b"kernel_shape", b"pads", b"strides", b"dilations")
 
 MOST_BYTES = 512 * 2**20
-"""What all graphs of a program have together for their arrays."""
+"""Memory for the arrays of all graphs of a program together."""
 MOST_SECONDS = 10.0
-"""What the first run of a graph may take."""
+"""Limit for the first run of a graph."""
 
 # Numbers of fields in onnx.proto.
 MODEL_GRAPH, MODEL_TRAINING, MODEL_FUNCTIONS = 7, 20, 25
@@ -85,7 +85,7 @@ class Graph:
         return shapes
 
     def run(self, inputs: Mapping[str, NDArray[Any]], *shapes: list[tuple[int, ...]]) -> list[NDArray[np.float32]]:
-        """What the graph gives: finite numbers in arrays of one of these lists of shapes."""
+        """The outputs of the graph: finite numbers, in arrays of one of these lists of shapes."""
         options = None if self._proven else _load_onnxruntime().RunOptions()
         try:
             with nullcontext() if options is None else _time_limit(options):
@@ -117,7 +117,7 @@ def _time_limit(options: Any) -> Iterator[None]:
 
 
 def check_graph(data: bytes) -> None:
-    """Raise ValueError if a graph is not one of a network. Of a field that is there twice, both are looked at."""
+    """Raise ValueError if a graph is not that of a network. If a field occurs twice, both are checked."""
     for field, value in _fields(memoryview(data)):
         if field in (MODEL_TRAINING, MODEL_FUNCTIONS):
             raise ValueError("it holds functions")
@@ -177,7 +177,7 @@ def _check_tensor(tensor: memoryview | int) -> None:
 
 
 def _fields(message: memoryview | int) -> Iterator[tuple[int, memoryview | int]]:
-    """The fields of a message of Protocol Buffers: the number of each, and its value as it is stored."""
+    """The fields of a Protocol Buffers message: the number of each, and its value as stored."""
     message, place = _view(message), 0
     while place < len(message):
         key, place = _varint(message, place)
@@ -230,7 +230,7 @@ def _bytes(value: memoryview | int) -> bytes:
 
 @cache
 def _load_onnxruntime() -> Any:
-    """onnxruntime with a pool of memory, and without its telemetry: it reads this variable when it is imported."""
+    """onnxruntime with a memory pool and without telemetry: it reads this variable when it is imported."""
     asked = os.environ.get("ORT_DISABLE_TELEMETRY")
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:

@@ -23,7 +23,7 @@ from c5.fingerprints import fingerprint, probe
 from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
 
 BLOCK_PIXELS = 64 * 400
-"""Pixels worked on at a time: everything in flight for that many, about 2 MB, stays in a core's cache."""
+"""Pixels processed at a time: the data for that many, about 2 MB, stay in a core's cache."""
 
 ALLOCATOR_BYTES = 24 * 2**20
 
@@ -31,7 +31,7 @@ FLOOR = np.float32(1e-30)
 """Added to every channel, so that a channel at zero puts a color far out of range instead of nowhere."""
 
 FLAT = float(FLOOR) * 1e9
-"""Gradients whose weights sum to less are nothing but that: there is no gradient."""
+"""Gradients whose weights sum to less come from `FLOOR` alone: there is no gradient."""
 
 
 class Geometry(Enum):
@@ -39,15 +39,15 @@ class Geometry(Enum):
 
     EXACT = "exact"
     """A pixel is shared between the bins around it by bilinear weights and a blur of [1 2 1] / 4, so that the centroid
-    of its histogram is the pixel, and weighs by the geometric mean of its RGB, so that gains of whole bins move the
-    histogram without changing it. Clipped pixels do not count. Rows run along v upwards."""
+    of its histogram is the pixel. It is weighted by the geometric mean of its RGB, so that gains of whole bins shift
+    the histogram without changing it. Clipped pixels do not count. v increases with the row."""
     PUBLISHED = "published"
-    """The geometry of the models published with the paper: a pixel counts fully in the four nearest bins and weighs by
-    the length of its RGB, the bins are 1.6 % closer when they are read back, clipped pixels count, and rows run along v
-    downwards. The convolution wraps around."""
+    """The geometry of the models published with the paper: a pixel counts fully in the four nearest bins and is
+    weighted by the length of its RGB, the bins are 1.6 % closer together when they are read back, clipped pixels count,
+    and v decreases with the row. The convolution wraps around."""
     TEXT = "text"
-    """That of the paper's text: as published, but bins are as far apart when they are read back, the convolution does
-    not wrap around, and rows run along v upwards."""
+    """The geometry of the paper's text: as published, but bins keep their distance when they are read back, the
+    convolution does not wrap around, and v increases with the row."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Grid:
     strips of the image, each weighted by how many of its pixels count. A bright window in one strip then cannot
     outshine the others."""
     pixels: int = WORKING_PIXELS
-    """Of images in which many more pixels count, only every second, third, ... row is looked at. Rows are left out
-    rather than averaged, since an average of colors is another color."""
+    """If many more pixels of an image count, only every second, third, ... row is used. Rows are skipped rather than
+    averaged, since an average of colors is another color."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.bins, int) or self.bins not in (16, 32, 64, 128):
@@ -107,9 +107,9 @@ class Grid:
 
     @property
     def key(self) -> str:
-        """What tells histograms on this grid from all others: model identities, caches and catalogues contain it.
+        """Identifies histograms on this grid: model identities, caches and catalogues contain it.
 
-        It names the parameters, and what counting gives for a fixed image: when the counting changes, so does the key.
+        It names the parameters and the counts of a fixed image: when the counting changes, so does the key.
         """
         powers = "".join(map(str, self.powers))
         parts = (self.bins, f"{self.limit:g}", self.geometry.value, powers, self.strips, self.pixels)
@@ -123,17 +123,17 @@ class Grid:
 
     @property
     def seen(self) -> slice:
-        """Where in a stack of histograms those are that a network looks at."""
+        """The part of a stack of histograms that a network looks at."""
         return slice(0, self.channels)
 
     @property
     def searched(self) -> slice:
-        """Where in a stack of histograms those are in which the light is searched for."""
+        """The part of a stack of histograms in which the light is searched for."""
         return slice(self.shape[0] - self.channels, self.shape[0])
 
     @property
     def without_strips(self) -> Grid:
-        """Enough for the images of a roll, in which no light is searched for."""
+        """The same without strips: enough for the images of a roll, in which no light is searched for."""
         return replace(self, strips=1)
 
     @property
@@ -202,17 +202,17 @@ class Histograms:
 
     @property
     def without_strips(self) -> Histograms:
-        """The same as the images of a roll need them."""
+        """The same without strips, as the images of a roll need them."""
         return self if self.grid.strips == 1 else Histograms(self.grid.without_strips, self.seen)
 
     def pack(self) -> bytes:
-        """The stack, exactly, in a few kilobytes an image: most bins are empty."""
+        """The stack, lossless, in a few kilobytes per image: most bins are empty."""
         bytes_of_each = np.ascontiguousarray(self.stack, "<f4").view(np.uint8).reshape(-1, 4)
-        return zlib.compress(bytes_of_each.T.tobytes(), 6)  # exponents compress well when they stand together
+        return zlib.compress(bytes_of_each.T.tobytes(), 6)  # exponents compress well when they are together
 
     @classmethod
     def unpack(cls, grid: Grid, packed: bytes) -> Self:
-        """What `pack` has packed, of one image. Damaged bytes raise `zlib.error` or `ValueError`."""
+        """Undo `pack`, for one image. Damaged bytes raise `zlib.error` or `ValueError`."""
         size = 4 * int(np.prod(grid.shape))
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(packed, size)
@@ -252,7 +252,7 @@ def _counting_key(geometry: Geometry) -> str:
 
 @cache
 def _rows_key() -> str:
-    """The same for an image of which rows are left out."""
+    """The same for an image of which rows are skipped."""
     return fingerprint(histogram(probe(ROWS_SEED, repeats=20), Grid(strips=3, pixels=4096)).stack)
 
 
@@ -309,13 +309,13 @@ def _count(image: LinearImage | ArrayLike, grid: Grid) -> tuple[_Counter, _Count
 
 
 def _row_step(counts: Bools, most: int) -> int:
-    """Of so many rows, one is looked at, so that about `most` of the pixels that count are."""
+    """Use one row in this many, so that about `most` of the pixels that count are used."""
     every = max(1, int(np.count_nonzero(counts)) // most)
     return every if counts[1::every].any() else 1
 
 
 class _Colors(NamedTuple):
-    """What is counted, with one more pixel on every side."""
+    """What is counted, with one pixel of padding on every side."""
 
     planes: Floats  # (3, height + 2, width + 2), the border repeated
     pixels_count: Bools  # (height + 2, width + 2), False in the padding
@@ -326,7 +326,7 @@ class _Colors(NamedTuple):
 def _exact_colors(image: LinearImage | ArrayLike) -> _Colors:
     image = shrink(image)
     counts = require_counts(image)
-    # A gradient belongs to its pixel alone only if all nine pixels it is taken from count.
+    # A gradient counts only if all nine pixels it is taken from count.
     return _Colors(pad(image.rgb), np.pad(counts, 1), np.pad(erode(counts), 1), image.where)
 
 
@@ -362,8 +362,8 @@ def pad(rgb: Floats) -> Floats:
 def gradients_of(planes: Floats, stride: int) -> Floats:
     """The mean absolute difference of each pixel to its eight neighbours, in planes (3, rows * stride).
 
-    Neighbours are a fixed distance apart in a plane laid out flat, and a difference serves both its ends. The pixels
-    around the border get nonsense: they are padding.
+    Neighbours are a fixed distance apart in a plane laid out flat, and each difference serves both its pixels. The
+    pixels around the border get nonsense: they are padding.
     """
     total = np.zeros_like(planes)
     difference = np.empty_like(planes)
@@ -378,7 +378,7 @@ def gradients_of(planes: Floats, stride: int) -> Floats:
 
 
 class _BilinearCounter:
-    """Shares each color between the bins around it, for each power of the brightness that it may weigh by.
+    """Shares each color between the bins around it, once for each power of brightness.
 
     Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
     and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
@@ -387,14 +387,14 @@ class _BilinearCounter:
     """
 
     def __init__(self, grid: Grid, powers: tuple[int, ...], least: float = 0.0) -> None:
-        """Weights that sum to `least` or less are none."""
+        """Weights that sum to `least` or less count as none."""
         self.least = least
         self.cells = grid.bins + 3
         self.last = np.float32(self.cells - 1)
         self.scale = np.float32(1 / grid.step)
         self.offset = np.float32((grid.bins - 1) / 2 + 2)
         self.powers = powers
-        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)  # of the strip under way
+        self.moments = np.zeros((len(powers), 2, self.cells * self.cells), np.complex128)  # of the current strip
         self.counted = 0  # of its colors
         self.sums = np.zeros((1 if grid.strips == 1 else 2, *self.moments.shape), np.complex128)
 
@@ -404,7 +404,7 @@ class _BilinearCounter:
         x, y = g / r, g / b
         np.log(x, out=x)
         np.log(y, out=y)
-        # The geometric mean of r, g and b: gains scale it alike for all colors, so they move the histogram and no more.
+        # The geometric mean of r, g and b: gains scale it equally for all colors, so they only shift the histogram.
         brightness = x + y
         brightness *= np.float32(-1 / 3)
         np.exp(brightness, out=brightness)
@@ -445,7 +445,7 @@ class _BilinearCounter:
         return self.sums[0, :, 0].real.reshape(-1, self.cells, self.cells)
 
     def bins(self) -> Float64s:
-        """(1, powers, bins, bins), or (2, ...): strips as bright as they are, then by how many colors count."""
+        """(1, powers, bins, bins), or (2, ...): strips weighted by brightness, then by how many colors count."""
         sums = self.sums.reshape(*self.sums.shape[:3], self.cells, self.cells)
         whole, x, y, xy = sums[:, :, 0].real, sums[:, :, 0].imag, sums[:, :, 1].real, sums[:, :, 1].imag
         above, own = slice(2, -1), slice(1, -2)  # a bin is the lower end of the cell above it, the upper end of its own

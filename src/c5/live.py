@@ -1,9 +1,9 @@
 """Following the light of a video: gains for every frame, from its pixels or from the zones of a statistics block.
 
 The model, in log-chroma: the light walks slowly, and each estimate shows it with an error as large as its own
-uncertainty says. A Kalman filter puts them together. Two things are seen at once, without waiting for estimates to
-agree: where all zones change their color alike, a lamp was switched; where they change in all directions, there was
-a cut. Then the filter forgets what it knew.
+uncertainty says. A Kalman filter combines them. Two things are detected at once, without waiting for estimates to
+agree: if all zones change color alike, a lamp was switched; if they change in all directions, there was a cut. Then
+the filter forgets what it knew.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ from c5.zones import average_zones, zone_image
 Uv = tuple[float, float]
 
 FRAME_ZONES = 64, 64
-"""Frames are averaged to so many rows and columns of zones."""
+"""Frames are averaged to this many rows and columns of zones."""
 COMPARED_ZONES = 16, 16
 """A frame is compared with the one before it in zones of this grid, whatever the grids of both."""
 
 SWITCH_DEG = 2.0
-"""All zones that move the light by more than this, alike, are a lamp that was switched."""
+"""If all zones move the light alike by more than this, a lamp was switched."""
 ALIKE = 0.5
-"""The share of a common change by which half of the zones may differ from it."""
+"""Half of the zones may differ from a common change by this share of it."""
 CUT_NATS = 0.3
-"""Half of the zones that change their color by more than this, each in its own way, are a cut."""
+"""If half of the zones change color by more than this, each in its own way, it is a cut."""
 SAME_SCENE = 0.4
-"""Frames of one scene are more alike than this: the correlation of their zones' brightness. Another light, and other
-shadows, leave it above."""
+"""Frames of one scene are more alike than this: the correlation of their zones' brightness. It stays above this in
+another light and with other shadows."""
 FEWEST_ZONES = 0.2
 """Frames are compared if this share of their zones counts in both."""
 
 WALK_NATS = 0.03
 """The standard deviation of the light's walk in a second."""
 CORRELATION = 10.0
-"""Estimates of neighbouring frames err alike: so many say as much as one."""
+"""Estimates of neighbouring frames err alike: this many say as much as one."""
 UNKNOWN = 1.0
-"""The variance of a light that nothing is known of, in nats squared."""
+"""The variance of an unknown light, in nats squared."""
 LEAST_DEG = 0.1
 """No estimate is more certain."""
 MOVING_EVERY = 3
-"""While the light is on its way, every so many frames are estimated."""
+"""While the light is on its way, one in this many frames is estimated."""
 
 ROLL = 24
-"""The profile is learnt from so many frames at most,"""
+"""The profile is learnt from at most this many frames."""
 FEWEST = 4
-"""used from so many on,"""
+"""It is used from this many frames on."""
 LIKENESS = 0.85
-"""and no two of them are more alike: the sum of the roots of products of the shares of two histograms."""
+"""No two of its frames are more alike: the sum of the square roots of the products of two histograms' shares."""
 
 
 class State(Enum):
     """What a tracker is doing."""
 
     WAITING = "waiting"
-    """No frame has told anything yet: the gains are 1."""
+    """No usable frame has come yet: the gains are 1."""
     STEADY = "steady"
     FOLLOWING = "following"
     """The light has changed and is on its way to the new one."""
     HELD = "held"
-    """This frame tells nothing: it is black, saturated, or holds NaN. The light stays where it was."""
+    """This frame cannot be used: it is black, saturated, or holds NaN. The light stays where it was."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Settings:
     converge: float = 0.3
     """Seconds in which the light goes 95 % of the way after a lamp was switched. After a cut it goes at once."""
     stability: float = 0.2
-    """Degrees: the light never moves by more from frame to frame, but after a switched lamp or a cut."""
+    """Degrees: the light never moves by more from frame to frame, except after a switched lamp or a cut."""
     every: int = 10
-    """While nothing changes, every so many frames are estimated: the others only look for changes. Estimates of
-    neighbouring frames err alike, so that more of them say little more."""
+    """While nothing changes, one in this many frames is estimated; the others are only checked for changes. Estimates
+    of neighbouring frames err alike, so more of them add little."""
     learn: bool = True
     """Learn the profile of the camera from frames that differ."""
 
@@ -118,14 +118,14 @@ class Tracker:
 
     model: Model
     profile: Profile | None = None
-    """Of the camera, if it is known; what is learnt comes on top."""
+    """The camera's profile, if it is known; what is learnt is added to it."""
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
         if self.profile is not None:
             self.model.check_profile(self.profile)
         self._roll: list[Histograms] = []
-        self._learnt = self.profile
+        self._pooled = self._learnt = self.profile  # with all frames of the roll; and as far as it is used
         self._uv: Uv = (0.0, 0.0)  # what the filter knows of the light,
         self._variance = math.inf
         self._shown: Uv | None = self._uv  # and where the gains are on their way there; None if nowhere yet
@@ -225,13 +225,13 @@ class Tracker:
         if any(float(np.vdot(other.by_brightness, seen)) > LIKENESS for other in self._roll):
             return
         self._roll.append(histograms)
+        one = self.model.calibrate_histograms([histograms])
+        self._pooled = one if self._pooled is None else self.model.pool([self._pooled, one])
         if len(self._roll) >= FEWEST:
-            learnt = self.model.calibrate_histograms(self._roll)
-            known = [self.profile] if self.profile is not None else []
-            self._learnt = self.model.pool([*known, learnt])
+            self._learnt = self._pooled
 
     def _move(self) -> None:
-        """Go on with the gains: to the light at once after a cut, quickly after a switch, and calmly otherwise."""
+        """Move the gains: to the light at once after a cut, quickly after a switch, and calmly otherwise."""
         if self._shown is None:
             self._shown = self._uv
             return
@@ -251,7 +251,7 @@ class Tracker:
 
     @property
     def learnt(self) -> Profile | None:
-        """The profile as far as it is learnt, to be saved and given to the next tracker."""
+        """The profile learnt so far, to be saved and given to the next tracker."""
         return self._learnt
 
 
@@ -286,6 +286,6 @@ def _angle(one: Uv, other: Uv) -> float:
 
 
 def _turn(uv: Uv) -> float:
-    """The angle by which a small step along u, or v, turns a light, in radians a nat: r sqrt(1 - r^2); their mean."""
+    """The angle by which a small step along u, or v, turns a light, in radians per nat: r sqrt(1 - r^2); their mean."""
     red, _, blue = _rgb(uv)
     return (red * math.sqrt(1 - red**2) + blue * math.sqrt(1 - blue**2)) / 2

@@ -26,20 +26,20 @@ class Statistics(NamedTuple):
 
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 21))
-"""Of the images, those of the highest uncertainty, at which `worst_found` is asked."""
+"""The shares of most uncertain images at which `worst_found` is evaluated."""
 
 
 PERCENT = np.arange(1, 101)
-"""The shares of all errors at which `bound_factors` is asked."""
+"""The shares of all errors at which `bound_factors` is evaluated."""
 
 BOUND_FACTOR, UNKNOWN_DEG = 1.3, 2.5
-"""Of `bound_errors`. The factor is the mean of those that `c5 evaluate --protocol leave-one-dataset-out` finds right
-for four datasets. What the uncertainty does not know of a new camera is taken to be 2.5 degrees: with less, the right
-factors differ more from one dataset to another; with more, bounds are more alike for all images."""
+"""Constants of `bound_errors`. The factor is the mean of those that `c5 evaluate --protocol leave-one-dataset-out`
+finds right for four datasets. What the uncertainty misses about a new camera is taken to be 2.5 degrees: with less, the
+right factors differ more between datasets; with more, bounds differ less between images."""
 
 
 class RepeatedStatistics(NamedTuple):
-    """Statistics of repeats with other additional images."""
+    """Statistics over repeats with different additional images."""
 
     mean: Statistics
     deviation: Statistics
@@ -77,9 +77,9 @@ def summarize_repeats(errors: ArrayLike) -> RepeatedStatistics:
 
 
 def worst_found(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
-    """What part of the worst quarter is among the most uncertain images, for each of `SHARES` of them.
+    """How much of the worst quarter is among the most uncertain images, for each of `SHARES`.
 
-    An uncertainty that means nothing finds as large a part as the share is; the best finds all in a quarter.
+    A meaningless uncertainty finds a part as large as the share; the best finds everything within a quarter.
     """
     wrong, unsure = np.asarray(errors, dtype=np.float64), np.asarray(uncertainties, dtype=np.float64)
     if wrong.ndim != 1 or wrong.shape != unsure.shape or not wrong.size:
@@ -91,7 +91,7 @@ def worst_found(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
 
 
 def bound_errors(uncertainties: ArrayLike) -> Float64s:
-    """What 90 % of the errors on cameras that are not in training stay below, in degrees, given their uncertainties."""
+    """Bounds in degrees, from uncertainties, for 90 % of the errors on cameras that are not in training."""
     return np.asarray(BOUND_FACTOR * np.hypot(UNKNOWN_DEG, uncertainties))
 
 
@@ -102,5 +102,5 @@ def bound_factors(errors: ArrayLike, uncertainties: ArrayLike) -> Float64s:
 
 
 def coverage(factors: ArrayLike, factor: float = BOUND_FACTOR) -> float:
-    """The percentage of the errors below their bounds with a factor, given their `bound_factors`."""
+    """The percentage of errors that are below their bounds with a factor, given their `bound_factors`."""
     return float(np.interp(factor, [0, *np.asarray(factors)], [0, *PERCENT]))

@@ -183,7 +183,7 @@ class Model:
         _ = self._query, self._no_roll
 
     def takes(self, count: int) -> int:
-        """How many of so many additional images the model can use: any number, but for a `separate` model."""
+        """How many of `count` additional images the model can use: any number, except for a `separate` model."""
         return min(count, self.file.n_images - 1) if self.file.kind == "separate" else count
 
     def estimate(self, image: ImageLike, profile: Profile | None = None) -> Estimate:

@@ -37,7 +37,7 @@ class ModelFile:
     """`profile` or `separate`: how the model takes the roll."""
     grid: Grid
     n_images: int
-    """The paper's m in training, query included; a `separate` model takes exactly so many."""
+    """The paper's m in training, query included; a `separate` model takes exactly this many."""
     graphs: Mapping[str, bytes]
     """ONNX: `roll` (an image's histograms to its features) and `query` (histograms and features to F, B and G)."""
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ModelFile:
 
     @cached_property  # every estimate asks for it, and it reads every byte of the graphs
     def identity(self) -> str:
-        """Sixteen hexadecimal digits that tell this model from any other; profiles carry them."""
+        """Sixteen hexadecimal digits that identify this model; profiles carry them."""
         digest = hashlib.sha256(self.grid.key.encode() + b"\0")
         for name in sorted(self.graphs):
             digest.update(name.encode() + b"\0" + self.graphs[name])
@@ -109,7 +109,7 @@ def read_model(path: str | Path) -> ModelFile:
 
 
 def decode_model(data: bytes, path: str | Path) -> ModelFile:
-    """The same of its bytes; the path is for errors."""
+    """The same from its bytes; the path is for errors."""
     if not data.startswith(b"PK"):
         raise ModelFileError(f"{path}: not a C5 model file; published .pth weights must be converted first")
     try:

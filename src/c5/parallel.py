@@ -19,10 +19,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Spread: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Generator[tuple[Any, Any], None, None]]
-"""Takes a function and items, and gives each item with its result, in order: on processes here or on a cluster."""
+"""Takes a function and items, and yields each item with its result, in order: on processes here or on a cluster."""
 
 MOST_JOBS = 4
-"""Unless more are asked for: each may hold an image of many megapixels."""
+"""The limit unless more are asked for: each may hold an image of many megapixels."""
 
 
 def in_parallel(
@@ -40,7 +40,7 @@ def in_parallel(
 def in_processes(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int | None = None
 ) -> Generator[tuple[Item, Result], None, None]:
-    """The same in processes, one a core, for work that holds Python's lock. Function and items must be picklable.
+    """The same in processes, one per core, for work that holds Python's lock. Function and items must be picklable.
 
     They end with this process, however it ends. Ctrl-C does not reach them: this process decides.
     """
@@ -63,7 +63,7 @@ def processes(jobs: int | None = None) -> Iterator[Spread]:
 
 class _Processes(ProcessPoolExecutor):
     def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
-        """Processes start here. Interrupted meanwhile, they would complain; what is blocked stays blocked in them."""
+        """Processes start here, with Ctrl-C blocked: interrupted, they would complain. They inherit the block."""
         if not hasattr(signal, "pthread_sigmask"):
             return super().submit(*arguments, **named)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])

@@ -1,4 +1,4 @@
-"""Figures of matplotlib, which the extras `train` and `chart` install. No window is ever opened."""
+"""Matplotlib figures; the extras `train` and `chart` install matplotlib. No window is ever opened."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def need_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty one, in inches."""
+    """An empty figure; sizes in inches."""
     need_matplotlib()
     from matplotlib.figure import Figure
 

@@ -26,7 +26,7 @@ OWN_FOLDERS = tuple(os.path.dirname(str(module.__file__)) + os.sep for module in
 
 
 class PluginWarning(UserWarning):
-    """A plugin was passed over, and why."""
+    """A plugin was skipped, and why."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Plugin:
 
 
 def find(group: str, taken: Container[str] = ()) -> dict[str, Plugin]:
-    """The plugins of a group by name. Those whose name is `taken` already are passed over with a warning."""
+    """The plugins of a group by name. Those whose name is `taken` already are skipped with a warning."""
     found: dict[str, Plugin] = {}
     for entry in entry_points(group=group):
         package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
@@ -66,7 +66,7 @@ def find(group: str, taken: Container[str] = ()) -> dict[str, Plugin]:
 
 
 def use_all(group: str, taken: Container[str], use: Callable[[Plugin], Result]) -> dict[str, Result]:
-    """What `use` makes of each plugin of a group; one with which that fails is passed over with a warning."""
+    """The result of `use` for each plugin of a group; plugins for which it fails are skipped with a warning."""
     results = {}
     for name, plugin in find(group, taken).items():
         try:
@@ -97,7 +97,7 @@ def make(found: Any) -> Any:
 
 @contextmanager
 def guard(what: str) -> Iterator[None]:
-    """Around code of a plugin: whatever it raises becomes one line that names the plugin and the place."""
+    """Wraps plugin code: whatever it raises becomes one line that names the plugin and the place."""
     try:
         yield
     except C5Error:

@@ -1,4 +1,4 @@
-"""Reading from regular files only: a pipe would be waited for without end, and a device may do anything."""
+"""Reading from regular files only: reading a pipe could block forever, and a device may do anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 def open_regular(path: str | bytes | Path) -> BinaryIO:
     """Open a file to read from. Folders, pipes, devices and sockets raise OSError and are not opened."""
     _check_regular(path, os.stat(path).st_mode)
-    # What the path names may change between the two; opening must not wait for somebody to write into a pipe.
+    # The path may name something else by the time it is opened; opening must not wait for a writer to a pipe.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     try:

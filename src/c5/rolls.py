@@ -10,16 +10,16 @@ from c5.color import Float64s
 from c5.errors import DataError, ParameterError
 
 MOST_VIVID = 20
-"""The vivid photographs of a camera are this many, and so are the dull ones, as in the paper."""
+"""How many photographs of a camera count as vivid, and how many as dull, as in the paper."""
 
 Ints = NDArray[np.int64]
 Names = NDArray[np.str_]
 
 
 def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator, *, distinct: bool = False) -> Ints:
-    """For each query, `count` other images of its camera; itself where it is the only one.
+    """For each query, `count` other images of its camera; itself if it is the only one.
 
-    They are drawn with replacement, or each once at most if they are to be `distinct` and the camera has enough.
+    They are drawn with replacement, or without if they are to be `distinct` and the camera has enough.
     """
     rolls = np.empty((*query.shape, count), np.int64)
     for camera in np.unique(cameras):
@@ -37,7 +37,7 @@ def draw_rolls(cameras: Names, query: Ints, count: int, rng: np.random.Generator
 
 
 def _draw_distinct(total: int, shape: tuple[int, int], rng: np.random.Generator) -> Ints:
-    """Rows of numbers below `total`, none twice in a row while there are enough."""
+    """Rows of numbers below `total`; no row repeats a number while there are enough."""
     rows, count = shape
     if count * count > total:
         orders = np.argsort(rng.random((rows, total)), axis=1)
@@ -60,7 +60,7 @@ def select_rolls(
 ) -> Ints:
     """(queries, count) rolls for queries among images; `cameras` has the camera of every image."""
     if selection is Selection.RECENT:
-        raise ParameterError("photographs of datasets tell no time: rolls cannot be chosen by it")
+        raise ParameterError("photographs of datasets have no times: rolls cannot be chosen by time")
     if selection is Selection.RANDOM:
         return draw_rolls(cameras, queries, count, rng, distinct=distinct)
     rolls = np.empty((len(queries), count), np.int64)

@@ -1,4 +1,4 @@
-"""Zones: what the statistics block of an image signal processor has of a frame, instead of its pixels."""
+"""Zones: what the statistics block of an image signal processor gives for a frame, instead of its pixels."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from c5.errors import ImageError, ParameterError
 from c5.image import LinearImage, check_pixels, resize
 
 FEWEST, MOST = 8, 128
-"""Rows and columns of zones."""
+"""Limits for the rows and columns of zones."""
 
 
 def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: ArrayLike | None = None) -> LinearImage:
-    """Zones as the small image that they are: a zone counts where at least half of its pixels did.
+    """Zones as a small image: a zone counts if at least half of its pixels did.
 
     `means` (rows, columns, 3) are linear camera RGB, black level removed: uint8, uint16, or float in [0, 1]. `counts`
-    (rows, columns) tells of how many pixels each is the mean, those that were neither saturated nor dead; a zone of
-    less than half as many as the fullest does not count. `saturated` (rows, columns) flags zones that do not count
-    either. The means of zones that do not count may be anything, NaN too.
+    (rows, columns) says how many pixels, neither saturated nor dead, went into each mean; a zone with less than half as
+    many as the fullest does not count. `saturated` (rows, columns) flags zones that do not count either. The means of
+    zones that do not count may be anything, even NaN.
     """
     rgb = check_pixels(means)
     check_zones(rgb.shape[:2])

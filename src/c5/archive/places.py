@@ -28,7 +28,7 @@ LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs":
 """What fsspec needs for an address, where it does not say so itself."""
 
 VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modified", "updated", "mtime", "created")
-"""What storages call that by which a changed object is known, best first."""
+"""What storages call the value that shows that an object has changed, best first."""
 
 
 class Entry(NamedTuple):
@@ -45,7 +45,7 @@ class Place(Protocol):
     """A folder, or an address in object storage."""
 
     at_once: ClassVar[int]
-    """So many photographs are worth reading at once: while one is waited for, another can be decoded."""
+    """How many photographs are worth reading at once: while one is awaited, another can be decoded."""
 
     @property
     def address(self) -> str: ...
@@ -54,7 +54,7 @@ class Place(Protocol):
         """Raise an error if there is no such place, or if it may not be looked at."""
 
     def entries(self) -> Iterator[Entry]:
-        """The photographs below, in order: a folder after the other, each sorted by name. Hidden ones are left out."""
+        """The photographs below, in order: one folder after another, each sorted by name. Hidden ones are left out."""
 
     def names(self, folder: str) -> set[str]:
         """The files in a folder; none if there is no such folder."""
@@ -62,7 +62,7 @@ class Place(Protocol):
     def read(self, name: str) -> bytes: ...
 
     def open(self, name: str) -> BinaryIO:
-        """A file of which parts are read."""
+        """A file, to read parts of."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file whole or not at all."""
@@ -72,7 +72,7 @@ class Place(Protocol):
     def remove(self, name: str) -> None: ...
 
     def borrow(self, entry: Entry) -> Any:
-        """A context with a file on this machine that reads as the photograph does."""
+        """A context with a file on this machine that reads like the photograph."""
 
     def join(self, path: str) -> str:
         """The whole address of a file below."""
@@ -278,7 +278,7 @@ def _version(described: dict[str, Any]) -> str:
 
 @cache
 def _find_storage(scheme: str) -> Any:
-    """fsspec's access to a kind of storage. It remembers no listing: they are long, and they change."""
+    """fsspec's access to a kind of storage. It caches no listings: they are long, and they change."""
     try:
         import fsspec
     except ImportError:
@@ -297,7 +297,7 @@ def _find_storage(scheme: str) -> Any:
 
 @contextmanager
 def _asking(address: str, kind: type[C5Error] = ReadError) -> Iterator[None]:
-    """Turn what a storage's library raises into one line. Put nothing inside but calls of it."""
+    """Turn what a storage's library raises into one line. Put nothing inside but calls to it."""
     try:
         yield
     except C5Error:

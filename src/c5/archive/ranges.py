@@ -1,7 +1,7 @@
-"""A copy of an object that reads as the photograph does, without the bytes that nobody looks at.
+"""A copy of an object that reads like the photograph, without the bytes that nobody looks at.
 
-A DNG holds previews, often a third of the file, which LibRaw passes over: the copy has holes there, which read as zeros
-and take no room. What LibRaw needs of other formats may lie anywhere in them, so that these are fetched whole.
+A DNG holds previews, often a third of the file, which LibRaw skips: the copy has holes there, which read as zeros and
+take no room. In other formats, what LibRaw needs may be anywhere, so these are fetched whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from c5.io.readers import MAX_BYTES
 from c5.photos.files import digest_ranges
 
 BLOCK = 1 << 16
-"""So many bytes are fetched at least: a request takes as long as a few times as many bytes."""
+"""At least this many bytes are fetched: a request takes as long as a few times as many bytes."""
 
 Read = Callable[[int, int], bytes]
 """The bytes of an object from one place to another."""
@@ -33,7 +33,7 @@ class ChangedError(ReadError):
 
 
 def fetch(copy: Path, size: int, read: Read) -> int:
-    """Write the copy of an object of so many bytes, and say how many of them were fetched."""
+    """Write the copy of an object of `size` bytes. Returns how many of them were fetched."""
     if size > MAX_BYTES:
         raise ReadError(f"{size / 1e9:.1f} GB are more than a photograph has; leave it out")
     with copy.open("xb+", buffering=0) as file:
@@ -52,7 +52,7 @@ def _inside(start: int, end: int) -> Iterable[int]:
 
 
 class _Partial(io.RawIOBase):
-    """An object of which a block is fetched when it is first read."""
+    """An object whose blocks are fetched when they are first read."""
 
     def __init__(self, file: io.FileIO, size: int, read: Read) -> None:
         self._file, self._size, self._read = file, size, read

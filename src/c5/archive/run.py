@@ -1,8 +1,8 @@
 """Running an archive: its stages one after the other, each on any number of workers.
 
 The result is a folder of Parquet files, `part-*.parquet`; `_archive.json` says whether they are complete. What is known
-so far is kept in `_work`: killed at any moment, the same call goes on from there, and what is read then are the files
-that have come or changed since.
+so far is kept in `_work`: if it is killed at any moment, the same call continues from there, and reads the files that
+are new or have changed since.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from c5.photos.photo import Reading
 RECORD, FORMAT = "_archive.json", "c5-archive"
 
 DRAWN, GATHERED = 256, 1024
-"""So many shards are looked at in a task for rolls, and make a part of the result."""
+"""How many shards a task for rolls looks at, and how many make a part of the result."""
 
 Item = TypeVar("Item")
 Report = Callable[[str, int, int], object]
-"""Is told what is being done, and how much of how much is done."""
+"""Receives what is being done, how much of it is done, and the total."""
 
 
 class Archived(NamedTuple):
-    """What has become of an archive."""
+    """The outcome for an archive."""
 
     files: int
     failed: int
-    """Files of which there is an error in the place of a light."""
+    """Files with an error in place of a light."""
     unread: int
     """Those among them that may be readable next time."""
     cameras: int
@@ -60,9 +60,9 @@ def archive(
 ) -> Archived:
     """The white balance of every photograph below a folder or an address, as Parquet in a folder or at an address.
 
-    A camera's roll is drawn over the whole archive. `spread` does the work: see `c5.parallel.processes` and
-    `c5.cluster.cluster`; what is written is the same. `camera` is the camera of files that do not tell theirs; without,
-    they are estimated from their own pixels alone.
+    A camera's roll is drawn from the whole archive. `spread` does the work: see `c5.parallel.processes` and
+    `c5.cluster.cluster`; what is written is the same. `camera` is the camera of files that do not name theirs; without
+    it, they are estimated from their own pixels alone.
     """
     load_parquet()
     model = model or load_model()
@@ -91,7 +91,7 @@ def _tell(entries: Iterator[Item], report: Report) -> Iterator[Item]:
 
 
 def _claim(place: Place, source: str) -> dict[str, Any]:
-    """What the result says of itself. What is anybody else's is an error."""
+    """What the result says of itself. A place that holds anything else is an error."""
     names = place.names("")
     if RECORD not in names:
         if names:
@@ -190,7 +190,7 @@ class _Run(NamedTuple):
         return files, sum(map(failures, files))
 
     def _gather(self, estimated: list[str]) -> list[str]:
-        """The parts of the result, some of which may be in their place already."""
+        """The parts of the result, some of which may be in place already."""
         groups = _batches(estimated, GATHERED)
         names = [f"part-{number:05d}-{digest(group)}.parquet" for number, group in enumerate(groups)]
         there = self.place.names("") | self.place.names(PARTS)
@@ -201,7 +201,7 @@ class _Run(NamedTuple):
         return names
 
     def _finish(self, parts: list[str], complete: str | None, counts: tuple[int, ...]) -> None:
-        """Put the parts into their place, and the parts of an earlier result away."""
+        """Put the parts in place, and remove the parts of an earlier result."""
         former = [name for name in self.record["parts"] if name not in parts]
         told = self.record | {"model": self.job.model, "version": version("c5-awb"), "counts": counts}
         self._write(told | {"complete": None, "parts": [*parts, *former]})
@@ -230,7 +230,7 @@ class _Run(NamedTuple):
         sizes: Sequence[int],
         todo: Sequence[bool],
     ) -> Iterator[tuple[Any, Any]]:
-        """Each task that is to do with its result. What was done before counts as done."""
+        """Each remaining task with its result. What was done before counts as done."""
         if not any(todo):
             return
         total = sum(sizes)

@@ -1,7 +1,7 @@
 """An archive in shards: a few dozen photographs that are read together, and whose results are kept in a file.
 
-Where a shard ends is told by the names of the files in it, so that a file that comes or goes changes one shard and not
-all that follow. A shard is known by what was listed of its files: the same name is the same content.
+The names of its files decide where a shard ends, so that adding or removing a file changes one shard and not all that
+follow. A shard is named by what was listed of its files: the same name means the same content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from c5.archive.places import Entry
 from c5.errors import ParameterError, ReadError
 
 FEWEST, MOST, ODDS = 8, 64, 24
-"""Photographs in a shard; between these, one name in `ODDS` is the last of its shard. So they have 30 on average."""
+"""Photographs in a shard; between these limits, one name in `ODDS` ends its shard. So they have 30 on average."""
 
 
 class Shard(NamedTuple):
@@ -26,7 +26,7 @@ class Shard(NamedTuple):
 
 
 def cut(entries: Iterable[Entry], made: str) -> Iterator[Shard]:
-    """The shards of a listing. `made` is what else their content hangs on."""
+    """The shards of a listing. `made` is what else their content depends on."""
     shard: list[Entry] = []
     for entry in entries:
         shard.append(entry)
@@ -39,7 +39,7 @@ def cut(entries: Iterable[Entry], made: str) -> Iterator[Shard]:
 
 
 def digest(*parts: Any) -> str:
-    """What tells contents apart, as 32 letters."""
+    """A digest that tells contents apart, as 32 letters."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -3,11 +3,11 @@
 1. `count` reads the photographs of a shard and counts their histograms.
 2. `draw` finds which photographs of each camera make its roll, and `calibrate` makes a profile of a roll.
 3. `estimate` finds the light of the photographs of a shard.
-4. `gather` puts shards together to a part of the result.
+4. `gather` joins shards into a part of the result.
 
 Files are called DIGEST-FAILURES.parquet: counted ones with how many photographs may be readable next time, estimated
-ones with how many have no light. What a task writes hangs on nothing but its arguments, and on files that are kept
-under the digest of their content. So a task may be done twice, by anybody, and gives the same bytes.
+ones with how many have no light. What a task writes depends only on its arguments, and on files that are kept under
+the digest of their content. So a task may be done twice, anywhere, and gives the same bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from c5.rolls import MOST_VIVID
 
 COUNTED, PROFILES, ESTIMATED, PARTS = "_work/counted", "_work/profiles", "_work/estimated", "_work/parts"
 SPARE = 2
-"""So many times as many photographs are drawn as a roll has: more than these `build_roll` never looks at."""
+"""How many times the photographs of a roll are drawn: `build_roll` never looks at more."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Job:
     model: str
     """The model's file in the result."""
     camera: str | None = None
-    """The camera of files that do not tell theirs."""
+    """The camera of files that do not name theirs."""
     reading: Reading = Reading()
 
 
@@ -146,7 +146,7 @@ def draw(job: Job, files: Sequence[str]) -> Drawn:
 
 
 def first_distinct(drawn: list[Candidate], others: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates that come first, of each content one: as many as a roll can need."""
+    """The first candidates, one of each content: as many as a roll can need."""
     most = SPARE * MOST_VIVID
     if len(drawn) == most:
         others = [other for other in others if other.digest < drawn[-1].digest]
@@ -159,7 +159,7 @@ def first_distinct(drawn: list[Candidate], others: Iterable[Candidate]) -> list[
 
 
 def calibrate(job: Job, roll: tuple[str, list[Candidate], str]) -> None:
-    """Write the profile of a camera. One that has a single photograph has nothing else to learn from."""
+    """Write the profile of a camera. A camera with a single photograph has nothing else to learn from."""
     camera, candidates, name = roll
     model, place = _load_model(job), find_place(job.result)
     photos: dict[Candidate, Photo | Failure] = {}
@@ -221,7 +221,7 @@ def estimate(job: Job, task: tuple[str, dict[str, str], str]) -> str:
 
 
 def gather(job: Job, task: tuple[Sequence[str], str]) -> None:
-    """Put estimated shards together to one part of the result."""
+    """Join estimated shards into one part of the result."""
     import pyarrow as pa
 
     files, name = task

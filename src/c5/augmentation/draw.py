@@ -1,6 +1,6 @@
-"""What to make of which photograph: the ways to draw a source, a camera and a light.
+"""What to make from which photograph: ways to draw a source, a camera and a light.
 
-Nothing is used but what is passed in, and every made sample names all that went into it.
+Only what is passed in is used, and every made sample names all that went into it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP_KELVIN = 250.0
 """Sources are drawn uniformly over groups of temperature this wide."""
 
 FARTHEST_DEG = 5.0
-"""A light farther than this from every light that is known is rejected."""
+"""A light farther than this from every known light is rejected."""
 
 FEWEST_COUNTING = 0.1
 """An image is rejected when a smaller part of its pixels counts."""
@@ -53,20 +53,20 @@ SMALLEST_CROP = 0.5
 """The sides of a random crop are at least this part of the image."""
 
 CLUSTERS = 10
-"""Of the lights of a camera, in clustering."""
+"""Clusters of the lights of a camera, for `CLUSTERING`."""
 
 BEYOND = 0.2
 """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
 
 JITTER_MIRED = 15.0
-"""Standard deviation of the light's temperature about the source's on a camera of the matrices."""
+"""Standard deviation of the light's temperature about the source's, for `CATALOGUE`."""
 
 IMAGES_PER_CAMERA = 20
-"""Made for one virtual camera or one of `CATALOGUE` before the next is drawn: a roll needs several."""
+"""Images made for one camera of `VIRTUAL` or `CATALOGUE` before the next is drawn: a roll needs several."""
 
 
 class Augmentation(Enum):
-    """How new images are made of photographs."""
+    """How new images are made from photographs."""
 
     PAPER = "paper"
     """Into another camera's colors, lit from a cubic through its lights, near the source's temperature."""
@@ -77,7 +77,7 @@ class Augmentation(Enum):
     VIRTUAL = "virtual"
     """Into a camera between two cameras, or a little beyond one of them."""
     CATALOGUE = "catalogue"
-    """Into any camera that there are matrices of."""
+    """Into any camera with known matrices."""
 
 
 def augment(
@@ -92,11 +92,11 @@ def augment(
     via_xyz: bool = True,
     dataset: str = "augmented",
 ) -> Iterator[Sample]:
-    """Made images, as many as asked for.
+    """`count` made images.
 
-    `samples` are the photographs to make images of, `targets` those whose cameras and lights are used (default: the
-    same ones). What comes from a camera of `exclude`, under any of its names, is used for nothing. Without `via_xyz`
-    the source camera's colors stay as they are and the light alone changes: the paper's ablation.
+    `samples` are the photographs to make images from, `targets` those whose cameras and lights are used (default: the
+    same ones). Nothing from a camera of `exclude`, under any of its names, is used. Without `via_xyz` the source
+    camera's colors stay as they are and only the light changes: the paper's ablation.
     """
     if count < 1:
         raise ParameterError(f"at least 1 image must be asked for, not {count}")
@@ -111,7 +111,7 @@ def augment(
 def draw(
     material: Material, method: Augmentation, rng: np.random.Generator, *, via_xyz: bool = True
 ) -> Iterator[Sample]:
-    """Made samples without end; no pixel is read. Proposals whose light cannot be are rejected."""
+    """An endless stream of made samples; no pixel is read. Proposals with an impossible light are rejected."""
     rejected = 0
     for number, made in enumerate(PROPOSERS[method](material, rng)):
         source = made.source
@@ -138,7 +138,7 @@ def draw(
 
 
 def _reject_images(drawn: Iterable[Sample]) -> Iterator[Sample]:
-    """Those of which enough can be seen, judged by a small copy of each source, which is kept."""
+    """The images in which enough can be seen, judged by a small copy of each source, which is kept."""
     thumbnails: dict[int, LinearImage] = {}
     rejected = 0
     for sample in drawn:
@@ -158,7 +158,7 @@ def _reject_images(drawn: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _make_thumbnail(image: LinearImage) -> LinearImage:
-    """Every so many pixels of an image."""
+    """An image reduced to every n-th pixel."""
     small = shrink(image)
     step = max(1, round((small.mask.size / THUMBNAIL_PIXELS) ** 0.5))
     every = (slice(step // 2, None, step), slice(step // 2, None, step))
@@ -166,7 +166,7 @@ def _make_thumbnail(image: LinearImage) -> LinearImage:
 
 
 class Proposal(NamedTuple):
-    """What a method suggests to make."""
+    """What a method proposes to make."""
 
     source: Sample
     camera: str
@@ -179,7 +179,7 @@ class Proposal(NamedTuple):
     cameras: frozenset[str]
     sources: frozenset[str]
     distance_deg: float = 0.0
-    """From lights that are known."""
+    """Distance from known lights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Material:
         matrices: Mapping[str, CameraMatrices],
         exclude: frozenset[str] = frozenset(),
     ) -> Material:
-        """Everything but what comes from an excluded camera, or has its very matrices: makers sell a sensor twice."""
+        """Everything except what comes from an excluded camera or has its matrices: makers sell a sensor twice."""
         barred = {full_name(camera) for camera in exclude}
 
         def allowed(samples: Sequence[Sample]) -> list[Sample]:
@@ -211,7 +211,7 @@ class Material:
         return cls(allowed(sources), allowed(targets), leave_out(matrices, exclude))
 
     def calibrated(self) -> Material:
-        """Without photographs of cameras that have no matrices, unless none has any: then that is the error to come."""
+        """Without photographs of cameras that have no matrices, unless none has any: that raises an error later."""
         sources, targets = ([s for s in each if self.is_calibrated(s)] for each in (self.sources, self.targets))
         if not sources or not targets:
             return self
@@ -253,7 +253,7 @@ class Material:
         return self.find_calibration(sample).ccm(float(self.measure_temperatures([sample])[0]))
 
     def fit_lights(self, positions: Callable[[Sequence[Sample]], Float64s]) -> list[CameraLights]:
-        """The lights of each target camera; `positions` tells where on their curve photographs lie."""
+        """The lights of each target camera; `positions` says where on their curve photographs lie."""
         return [
             CameraLights.fit(group, describe(group, positions(group)), np.stack([self.find_ccm(s) for s in group]))
             for group in split_by_camera(self.targets)
@@ -268,7 +268,7 @@ def split_by_camera(samples: Sequence[Sample]) -> list[list[Sample]]:
 
 
 class Groups:
-    """Indices drawn uniformly over groups of like values, then uniformly within a group."""
+    """Indices drawn uniformly over groups of similar values, then uniformly within a group."""
 
     def __init__(self, values: Float64s, step: float) -> None:
         places = np.floor(values / step).astype(int)
@@ -380,7 +380,7 @@ def _propose_virtual(material: Material, rng: np.random.Generator) -> Iterator[P
 
 
 def rank_lights(samples: Sequence[Sample]) -> Float64s:
-    """(n,) from 0 for the warmest light among those of its camera to 1 for the coldest: for want of temperatures."""
+    """(n,) from 0 for the warmest light of its camera to 1 for the coldest: used when temperatures are unknown."""
     ranks: dict[str, float] = {}
     for group in split_by_camera(samples):
         group.sort(key=lambda sample: float(sample.illuminant[2] / sample.illuminant[0]))
@@ -391,7 +391,7 @@ def rank_lights(samples: Sequence[Sample]) -> Float64s:
 def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
     """Cameras known by their matrices alone: lights along their own curves, and off them as far as real ones are.
 
-    How far a real light lies off its camera's curve is taken, in log-chroma, from a photograph among `NEIGHBOURS` of
+    How far a real light lies off its camera's curve, in log-chroma, is taken from a photograph among `NEIGHBOURS` of
     about the same temperature.
     """
     names = list(material.matrices)
@@ -452,7 +452,7 @@ def _map_balanced(source_ccm: Float64s, target_ccm: Float64s) -> Float64s:
 
 
 def _joiner() -> Callable[[frozenset[str], frozenset[str]], frozenset[str]]:
-    """A union of sets that gives the union of the same two as one object: thousands of samples share long lists."""
+    """A union of sets that returns one object for the same two sets: thousands of samples share long lists."""
 
     @cache
     def join(a: frozenset[str], b: frozenset[str]) -> frozenset[str]:

@@ -60,10 +60,10 @@ class CameraLights:
         )
 
     def find_near(self, feature: Float64s, count: int) -> Near:
-        """The photographs of the camera taken most like one with that feature, and their weights.
+        """The photographs of the camera taken in conditions most like that feature, and their weights.
 
-        Parts that are not known of it, or not of all photographs here, are left out; each of the others is divided by
-        its range here. w = exp(1 - d) / sum, with d the distance relative to that of the farthest neighbour.
+        Parts that are unknown, in it or in a photograph here, are left out; each of the others is divided by its range
+        here. w = exp(1 - d) / sum, with d the distance relative to that of the farthest neighbour.
         """
         known = np.isfinite(feature) & np.isfinite(self.features).all(axis=0)
         spans = np.ptp(self.features[:, known], axis=0)
@@ -89,7 +89,7 @@ class CameraLights:
         return np.asarray(np.tensordot(near.weights, self.ccms[near.indices], axes=1))
 
     def measure_distance(self, light: Float64s) -> float:
-        """Degrees from a light to the nearest one that the camera was seen in."""
+        """Degrees from a light to the nearest known light of the camera."""
         return float(angular_error(self.illuminants, light).min())
 
 
@@ -111,7 +111,7 @@ def chromaticity(rgb: Float64s) -> Float64s:
 
 
 def fit_cubic(illuminants: Float64s) -> Float64s:
-    """The cubic from r to g chromaticity, with a constant term, which Eq. 8 as printed has not."""
+    """The cubic from r to g chromaticity, with a constant term, which Eq. 8 as printed lacks."""
     r, g = chromaticity(illuminants).T
     degree = min(3, len(np.unique(r.round(9))) - 1)
     return np.pad(np.polyfit(r, g, degree), (3 - degree, 0))

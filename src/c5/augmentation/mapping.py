@@ -1,4 +1,4 @@
-"""One made image: a photograph taken into another camera's colors and another light when it is read."""
+"""One made image: a photograph converted to another camera's colors and another light when it is read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class MappedImage:
 def map_image(image: LinearImage, matrix: ArrayLike, before: ArrayLike, after: ArrayLike) -> LinearImage:
     """White-balance an image, map its colors, and light it anew: D_after @ matrix @ D_before^-1 (Eqs. 1 and 2).
 
-    Where `matrix` takes white to white, what was gray has the color of the new light. The brightest pixel that counts
+    If `matrix` takes white to white, what was gray has the color of the new light. The brightest pixel that counts
     stays as bright as it was, so that nothing is lost. Clipped pixels stay clipped, in their highest channel; masked
     pixels stay masked; a channel below zero becomes 0, and where it was far below, the pixel is masked.
     """
@@ -84,7 +84,7 @@ def map_image(image: LinearImage, matrix: ArrayLike, before: ArrayLike, after: A
 
 @cache
 def _mapping_key() -> str:
-    """What tells this way of mapping from any other."""
+    """Identifies this way of mapping."""
     matrix = [[1.3, -0.4, 0.1], [-0.2, 1.4, -0.2], [0.1, -0.7, 1.6]]
     mapped = map_image(probe(PROBE_SEED), matrix, [0.4, 1, 0.6], [0.7, 1, 0.4])
     return fingerprint(mapped.rgb)

@@ -25,7 +25,7 @@ REAL, MADE, CURVE = "#1f3b57", "#f08a24", "#8b1e3f"
 def plot_lights(path: str | Path, made: Sequence[Sample], targets: Sequence[Sample]) -> Path:
     """The lights of made samples over those of the target cameras, in rg chromaticity, each camera with its cubic.
 
-    A panel for each camera, where the made samples are of those; otherwise one panel for all.
+    One panel per camera if the made samples are of these cameras; otherwise one panel for all.
     """
     groups = sorted(split_by_camera(targets), key=lambda group: group[0].camera)
     by_camera = {group[0].camera for group in groups} >= {sample.camera for sample in made}
@@ -62,7 +62,7 @@ def plot_lights(path: str | Path, made: Sequence[Sample], targets: Sequence[Samp
 def show_images(
     path: str | Path, made: Sequence[Sample], sources: Sequence[Sample], title: str, count: int = 8
 ) -> Path:
-    """Some made images beside the parts of the photographs that they were made of, raw and white-balanced."""
+    """Some made images beside the parts of the photographs they were made from, raw and white-balanced."""
     by_pixels = {id(sample.pixels): sample for sample in sources}
     frames = []
     for index in np.linspace(0, len(made) - 1, min(count, len(made))).astype(int):

@@ -1,1 +1,1 @@
-"""Color charts and gray cards in photographs: where they are, whether they fit, and the light they tell."""
+"""Color charts and gray cards in photographs: where they are, whether they fit, and the light they show."""

@@ -20,29 +20,29 @@ from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spect
 COLUMNS, ROWS = 6, 4
 PATCHES = COLUMNS * ROWS
 MEASURED = np.arange(18, 23)
-"""The grays of the last row whose color tells the light: black is mostly glare."""
+"""The grays of the last row whose color gives the light: black is mostly glare."""
 
 MOST_OFF, MOST_OFF_ANY = 1.5, 12.0
-"""Degrees by which patches may miss the chart's colors: root mean square, and each."""
+"""Degrees by which patches may miss the chart's colors: root mean square, and any one patch."""
 MOST_TONE = 2.2
-"""How far a tone curve may have moved the brightness of patches, in standard errors: in a print, one has."""
+"""How far a tone curve may have moved the brightness of patches, in standard errors: prints have such a curve."""
 MOST_UNEVEN = 0.09
-"""How far the brightness of patches may be from that of smooth shading with one shadow's edge, in nats."""
+"""How far the brightness of patches may be from smooth shading with one shadow edge, in nats."""
 MOST_GRAY = 1.0
-"""Degrees by which the grays may differ from each other, and lights across the chart."""
+"""Degrees by which the grays may differ from the light of the chart."""
 MOST_TURN = 1.2
 """Degrees by which the light may change across the chart."""
 MOST_NOISE = 0.3
-"""Degrees of the standard error of the light."""
+"""Largest standard error of the light, in degrees."""
 FEWEST_PATCHES, FEWEST_GRAYS = 14, 2
 MOST_HIDDEN, FEWEST_LEFT = 3, 18
-"""So many patches may be hidden, if so many are left."""
+"""How many patches may be hidden, and how many must be left."""
 UNKNOWNS = 8
-"""Numbers of the matrix that directions tell, two of each patch."""
+"""Numbers of the matrix that directions determine; each patch gives two."""
 BRIGHT = 0.08
-"""Patches that reflect less are left out where brightness counts: glare changes them."""
+"""Patches that reflect less are left out where brightness matters: glare changes them."""
 GLARE = np.array([0.0, 0.005, 0.01, 0.015])
-"""What a lens may have added to every patch, as parts of white."""
+"""Glare that a lens may have added to every patch, as a part of white."""
 SOFT = (0.2, 1.2, 2.4)
 """How wide the edge of a shadow may be, in patches."""
 STEPS = 12
@@ -69,7 +69,7 @@ class Reading:
     off: float
     """Degrees by which its patches miss the chart's colors, root mean square."""
     shading: float
-    """The brightest place of the chart over the darkest, as far as light is concerned."""
+    """The light at the brightest place of the chart over that at the darkest."""
     turn: float
     """Degrees by which the light changes from one end of the chart to the other."""
     noise: float
@@ -80,11 +80,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the light of something cannot be told."""
+    """Why there is no light to report."""
 
     reason: str
     off: float
-    """As of a reading."""
+    """As in `Reading`."""
 
 
 @cache
@@ -97,9 +97,9 @@ def reference() -> tuple[Float64s, Float64s]:
 
 @cache
 def spread() -> tuple[Float64s, Float64s]:
-    """(24,) each: how far patches get from a linear map in other lights, in color and in brightness, in nats.
+    """(24,) each: how far patches depart from a linear map in other lights, in color and in brightness, in nats.
 
-    As the standard observer sees them. Grays stay, saturated patches do not.
+    As the standard observer sees them: saturated patches do, grays do not.
     """
     colors, _ = reference()
     patches = np.stack(list(read_spectra("chart").values()))
@@ -121,7 +121,7 @@ def places() -> Float64s:
 
 
 def read_chart(measured: Measured) -> Reading | Refusal:
-    """The light of a chart; or why what was measured is none, or does not tell."""
+    """The light of a chart; or why what was measured is not a chart, or does not give the light."""
     colors, white = reference()
     good = measured.good & (measured.rgb > 0).all(axis=1)
     grays = MEASURED[good[MEASURED]]
@@ -167,7 +167,7 @@ class _Fit:
 
 
 def _fit_colors(seen: Float64s, good: Bools) -> _Fit:
-    """The matrix that fits the good patches best, but for a few that something may lie on."""
+    """The matrix that fits the good patches best, except for a few that may be covered."""
     colors, _ = reference()
     good, fewest = good.copy(), max(FEWEST_LEFT, int(good.sum()) - MOST_HIDDEN)
     while True:
@@ -205,7 +205,7 @@ class _Shading:
 
 
 def _fit_shading(brightness: Float64s, good: Bools) -> _Shading:
-    """Brightness in nats as a plane, the edge of a shadow where there is one, and a tone curve."""
+    """Brightness in nats as a plane, the edge of a shadow if there is one, and a tone curve."""
     colors, white = reference()
     everywhere = places() - places().mean(axis=0)
     bright = colors[good, 1] > BRIGHT * white[1]
@@ -239,7 +239,7 @@ def _fit_shading(brightness: Float64s, good: Bools) -> _Shading:
 
 
 def _find_turn(left: Float64s, good: Bools, light: Float64s, beyond: Float64s) -> float:
-    """Degrees between the lights at the corners of the chart, and on the two sides of a shadow's edge."""
+    """Degrees between the lights at the corners of the chart, and on the two sides of a shadow edge."""
     middle = places() - places().mean(axis=0)
     design = np.column_stack([np.ones(PATCHES), middle, beyond])[:, : 4 if beyond[good].any() else 3]
     weights = 1 / np.hypot(spread()[0], 0.01)[good, None]

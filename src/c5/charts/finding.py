@@ -13,20 +13,20 @@ from c5.color import Float64s, angular_error
 from c5.image import LinearImage, project
 
 LOOKED_AT = 800 * 533
-"""Pixels of a picture in which charts are looked for."""
+"""Pixels of the picture that is searched for charts."""
 
 SAMPLED = 0.2
-"""How far around the middle of a patch it is measured, in patches."""
+"""How far from its middle a patch is measured, in patches."""
 POINTS = 9
-"""Places in each direction where it is."""
+"""Measured points in each direction."""
 BORDER = 0.5
 """What is masked around the outermost patches, in patches: the frame."""
 ALMOST = 8.0
-"""Degrees: what is so near to a chart's colors and yet no chart is named."""
+"""What is within this many degrees of a chart's colors is reported, even if it is not a chart."""
 SCREEN_DEG = 9.0
 """Degrees by which the grays may differ at first sight."""
 SAME_DEG = 1.0
-"""Two charts in lights so near to each other tell one light."""
+"""Two charts whose lights are this close are in one light."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,13 @@ class Chart:
 
     @property
     def outline(self) -> Float64s:
-        """(4, 2), the same of the frame: what is to be masked."""
+        """(4, 2), the same for the frame: what to mask."""
         homography = _from_corners(self.corners)
         return project(homography, _box(BORDER))
 
 
 def find_charts(image: LinearImage) -> list[Chart]:
-    """All charts in a photograph, at the size that it has, and what comes close to one."""
+    """All charts in a photograph, at its own size, and what comes close to one."""
     found: list[Chart] = []
     for lattice in find_lattices(image.rgb):
         middle = lattice.pixels((np.array(lattice.low) + np.array(lattice.high)) / 2)
@@ -63,7 +63,7 @@ def find_charts(image: LinearImage) -> list[Chart]:
 
 
 def read_corners(image: LinearImage, corners: Float64s) -> Chart:
-    """The chart whose corners (4, 2) in pixels somebody has pointed out, from whichever of them, either way around."""
+    """The chart whose corners (4, 2) in pixels somebody has pointed out, starting at any of them, either way around."""
     charts = []
     for turned in range(4):
         for way in (1, -1):
@@ -97,7 +97,7 @@ def _box(border: float) -> Float64s:
 
 
 def _orders(lattice: Lattice) -> Iterator[Float64s]:
-    """(3, 3) maps from the lattice of a chart to that which was seen: whatever was not seen may be on any side."""
+    """(3, 3) maps from the lattice of a chart to the one that was seen: unseen patches may be on any side."""
     for wide, high, turns in ((COLUMNS, ROWS, (0, 2)), (ROWS, COLUMNS, (1, 3))):
         columns = sorted((lattice.high[0] - wide + 1, lattice.low[0]))
         rows = sorted((lattice.high[1] - high + 1, lattice.low[1]))
@@ -108,7 +108,7 @@ def _orders(lattice: Lattice) -> Iterator[Float64s]:
 
 
 def _turned(turn: int, column: int, row: int) -> Float64s:
-    """A chart turned by quarters, whose patches begin at a column and a row."""
+    """A chart turned by quarter turns, whose patches begin at a column and a row."""
     last = np.array([COLUMNS - 1, ROWS - 1])
     rotation, start = {
         0: (np.eye(2), (0, 0)),

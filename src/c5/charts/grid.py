@@ -1,4 +1,4 @@
-"""Where grids of patches are: squares that dark lines part, put together to lattices seen in perspective.
+"""Finding grids of patches: squares separated by dark lines, assembled into lattices seen in perspective.
 
 What is found here is a guess. Whether it is a chart is decided by its colors, in `c5.charts.chart`.
 """
@@ -17,26 +17,26 @@ from c5.errors import ParameterError
 from c5.image import project
 
 LINES = (3, 6)
-"""Widths in pixels up to which a dark line may part patches: of the picture, and of the picture made smaller."""
+"""How wide a dark line between patches may be, in pixels of the picture and of smaller copies of it."""
 SMALLER = (1, 2, 4)
 DARKER = (0.1, 0.3)
 """How much darker than both sides a line must be, in nats: the first for lines that are blurred."""
 SMALLEST = 48
-"""Pixels of the shorter side of a picture."""
+"""Fewest pixels on the shorter side of a picture."""
 DARKEST, STEPS = 0.004, 40
 """What counts as black, where white is 1, and into how many steps a nat is divided."""
 LEAST_AREA = 30
-"""Pixels of a patch."""
+"""Fewest pixels of a patch."""
 NEAREST, FARTHEST, ASIDE = 0.95, 1.9, 0.35
-"""Where the next patch may be, in sides of a patch: so far along, and not more aside."""
+"""Where the next patch may be, in sides of a patch: from and to how far along, and how far to the side."""
 FEWEST = 6
-"""Patches of a lattice."""
+"""Fewest patches of a lattice."""
 MOST = 400
-"""Squares of a picture that are looked at."""
+"""Most squares of a picture that are looked at."""
 
 
 class Lattice(NamedTuple):
-    """A plane on which patches stand at whole numbers."""
+    """A plane on which patches are at whole numbers."""
 
     homography: Float64s
     """(3, 3), from places on the lattice to pixels."""
@@ -77,7 +77,7 @@ def find_lattices(rgb: Float32s) -> list[Lattice]:
 
 
 def _brightness(rgb: Float32s) -> NDArray[np.uint8]:
-    """ln of the largest channel, in `STEPS`, with channels made alike: every patch is brighter than the frame."""
+    """ln of the largest channel, in `STEPS`, with channels balanced: every patch is brighter than the frame."""
     cv2 = load_opencv()
     white = np.maximum(np.percentile(rgb[::8, ::8].reshape(-1, 3), 98, axis=0), 1e-4)
     red, green, blue = (rgb[..., channel] * np.float32(1 / white[channel]) for channel in range(3))
@@ -88,7 +88,7 @@ def _brightness(rgb: Float32s) -> NDArray[np.uint8]:
 
 
 def _find_quads(value: NDArray[np.uint8], width: int, darker: float) -> Float64s:
-    """(quads, 4, 2): the corners, clockwise, of what lines up to `width` part and what has four corners."""
+    """(quads, 4, 2): the corners, clockwise, of shapes with four corners that lines up to `width` separate."""
     cv2 = load_opencv()
     kernel = np.ones((width + 2, width + 2), np.uint8)
     lines = cv2.morphologyEx(value, cv2.MORPH_BLACKHAT, kernel)
@@ -162,7 +162,7 @@ def _assemble(quads: Float64s) -> list[Lattice]:
 
 
 def _walk(start: int, near: NDArray[np.bool_], steps: Float64s, basis: Float64s) -> dict[int, tuple[int, int]]:
-    """The places of quads on the lattice of the first, from neighbor to neighbor."""
+    """The places of quads on the lattice of the first, found from neighbor to neighbor."""
     places = {start: (0, 0)}
     turns = {start: np.eye(2, dtype=int)}  # takes the directions of a quad to those of the lattice
     queue = deque([start])

@@ -66,7 +66,7 @@ class Label:
     """Height and width in pixels of the picture on the sensor."""
     result: Reading | Refusal
     outlines: list[Float64s]
-    """(4, 2) each, what to mask, in those pixels; of what is refused, what was looked at."""
+    """(4, 2) each, what to mask, in those pixels; for a refusal, what was looked at."""
     kind: str
     """A chart, a card, or none."""
     corrected: bool
@@ -75,7 +75,7 @@ class Label:
     orientation: int = 1
     """How the picture is turned, as in Exif."""
     kelvin: float | None = None
-    """The temperature of the light, if the file tells the camera's matrices."""
+    """The temperature of the light, if the file has the camera's matrices."""
 
     @property
     def reason(self) -> str:

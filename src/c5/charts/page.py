@@ -1,4 +1,4 @@
-"""Every photograph that was looked at, with what was found in it, on a page to leaf through and to correct it from."""
+"""A page for browsing and correcting: every photograph that was looked at, with what was found in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PAGE = "labels.html"
 WIDTH = 480
-"""Pixels of the longer side of a picture."""
+"""The longer side of a picture, in pixels."""
 FOUND, REFUSED = (40, 200, 90), (235, 70, 40)
 
 STYLE = """

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command. This module and what it imports must not load NumPy: its BLAS counts threads as it loads."""
+    """Run the command. This module and its imports must not load NumPy: BLAS fixes its thread count when it loads."""
     from c5.cli.environment import prepare_environment
 
     prepare_environment()

@@ -1,4 +1,4 @@
-"""The command, assembled: each subcommand is a file of its own."""
+"""The command, assembled from its subcommands. Each has its own file."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ PANELS: dict[str, dict[str, Any]] = {
         "methods": methods,
     },
 }
-"""The subcommands in the order of the help, by who needs them most."""
+"""The subcommands in the order of the help, grouped by who needs them most."""
 
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
-"""What click raises about arguments. Some versions of typer bring their own click, and only this name is everywhere."""
+"""What click raises for bad arguments. Some versions of typer bundle their own click; only this name works in all."""
 
 
 class Command(TyperCommand):
-    """A command that takes `--no-FLAG` for each flag, says what is wrong with a value in plain words, and whose help
-    says nothing of the type of a flag."""
+    """A command that accepts `--no-FLAG` for each flag, says in plain words what is wrong with a value, and omits the
+    types of flags from its help."""
 
     def get_params(self, ctx: Any) -> Any:
         return _without_types_of_flags(super().get_params(ctx))
@@ -128,9 +128,9 @@ def _options(
 ) -> None:
     """White balance for cameras that nobody calibrated.
 
-    `c5 --install-completion` makes the Tab key complete commands and options. Defaults for options can be kept in
-    c5.toml, in the user's config folder or where C5_CONFIG says: a table for each command. `--no-FLAG` switches a flag
-    off that the file switches on.
+    `c5 --install-completion` makes the Tab key complete commands and options. You can keep defaults for options in
+    c5.toml, in your config folder or where C5_CONFIG points, with a table for each command. `--no-FLAG` turns off a
+    flag that the file turns on.
     """
 
 
@@ -158,7 +158,7 @@ app = _assemble()
 
 
 def run() -> None:
-    """What a user can mend is one line on standard error, and exit code 1."""
+    """Run the command. An error that the user can fix is one line on standard error, with exit code 1."""
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     asks_for_help = len(sys.argv) < 2 or not {"-h", "--help", "--version"}.isdisjoint(sys.argv)
     command: Any = typer.main.get_command(app)  # once: it looks at every option of every command

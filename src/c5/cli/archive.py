@@ -17,22 +17,20 @@ if TYPE_CHECKING:
 
 
 def archive(
-    source: Annotated[str, typer.Argument(help="A folder, or s3://, gs://, az://...; what is below counts too.")],
+    source: Annotated[str, typer.Argument(help="A folder, or s3://, gs://, az://...; subfolders are included.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The folder or address to write Parquet files to.")],
     ray: RayAddress = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Processes to work on; default: one a core.", min=1)
-    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Worker processes; default: one per core.", min=1)] = None,
     model: ModelName = None,
     camera: CameraName = None,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
 ) -> None:
-    """Find the light of every photograph of an archive: a row of a Parquet table for each.
+    """Find the light of every photograph in an archive: one row of a Parquet table for each.
 
-    What is known of a camera comes from a roll drawn over the whole archive. A file that fails is a row with an error.
-    Stopped or killed at any moment, the same command goes on where it was; run again later, it reads what is new.
+    What is known of a camera comes from a roll drawn from the whole archive. A file that fails gets a row with an
+    error. If it is stopped or killed, the same command continues from there; run again later, it reads what is new.
     """
     from c5.archive.run import archive as run
     from c5.model import load_model
@@ -66,7 +64,7 @@ def open_workers(ray: str | None, jobs: int | None) -> AbstractContextManager[Sp
 
 
 class _Progress:
-    """A bar, or lines where it would not show: what is done, how fast, and how long it will take."""
+    """A bar, or lines where a bar would not show: what is done, how fast, and the time left."""
 
     def __init__(self) -> None:
         self.bar = progress_bar()

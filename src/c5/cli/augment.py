@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from c5.datasets import Sample
 
 SHOWN_LIGHTS = 2000
-"""Made images that the plots are drawn of, at most."""
+"""The plots show at most this many of the images made."""
 
 
 def augment(
@@ -33,16 +33,16 @@ def augment(
     ] = None,
     seed: Seed = 0,
     matrices: MatricesFile = None,
-    source: Annotated[list[str] | None, typer.Option(help="Make images of this camera's; default: all.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Make images from this camera's; default: from all.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Map them to this camera; default: all.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Use nothing of this camera, nor its matrices.")] = None,
-    without_xyz: Annotated[bool, typer.Option("--without-xyz", help="Change the light alone, not the colors.")] = False,
+    exclude: Annotated[list[str] | None, typer.Option(help="Use neither images nor matrices of this camera.")] = None,
+    without_xyz: Annotated[bool, typer.Option("--without-xyz", help="Change only the light, not the colors.")] = False,
     plots: Plots = None,
 ) -> None:
     """Map photographs to other cameras and lights, for training.
 
-    The images that are made go to a .c5data pack, or, if that is the file's ending, prepared to a .c5set. Stopped or
-    killed, the same command goes on where it was.
+    The new images go into a .c5data pack, or, prepared, into a .c5set if the file has that ending. If it is stopped or
+    killed, the same command continues from there.
     """
     import numpy as np
 
@@ -67,7 +67,7 @@ def augment(
     for name in (*(source or ()), *(target or ())):
         if name not in cameras:
             raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(cameras))}")
-    for name in exclude or ():  # a slip here would let a camera in that must stay out
+    for name in exclude or ():  # a typo here would let in a camera that must stay out
         if full_name(name) not in map(full_name, cameras) and match_name(name, known or ()) is None:
             raise ParameterError(f"--exclude {name}: neither in the data nor among the matrices; give its whole name")
     targets = [sample for sample in samples if not target or sample.camera in target]
@@ -82,7 +82,7 @@ def augment(
         via_xyz=not without_xyz,
         dataset=out.stem,
     )
-    images = chain([next(images)], images)  # what is missing is found out before a file is begun
+    images = chain([next(images)], images)  # anything missing shows before a file is begun
     shown: list[Sample] = []
 
     def track(images: Iterable[Sample]) -> Iterable[Sample]:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from c5.photos.rolls import Roll
 
 PAGE = 60
-"""So many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
+"""How many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
 
 SHOWN = 10
-"""So many sidecars whose balance was set by hand are named."""
+"""How many sidecars with a balance set by hand are named."""
 
 SELECTION_NAMES = [selection.value for selection in SELECTIONS]
 
@@ -45,7 +45,7 @@ REFERENCE = re.compile(r"(.+):(-?\d+),(-?\d+),(-?\d+),(-?\d+)", re.DOTALL)
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command a flag for each kind of output and of look, in the place of its `**kinds`."""
+    """Give a command a flag for each kind of output and of look, in place of its `**kinds`."""
     signature = inspect.signature(command, eval_str=True)
     files, out, *others = (
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -76,22 +76,22 @@ def _check_selection(value: str) -> str:
 
 @with_outputs
 def balance(
-    files: Annotated[
-        list[Path], typer.Argument(help="Raw files, linear images, or folders; what is below counts too.")
-    ],
+    files: Annotated[list[Path], typer.Argument(help="Raw files, linear images, or folders; subfolders are included.")],
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="The folder to write to; default: beside each file, the sheet in the current folder, and --json and "
-            "--csv printed.",
+            help="The folder to write to; by default files go beside each photograph, the sheet goes to the current "
+            "folder, and --json and --csv are printed.",
         ),
     ] = None,
     sheet: Annotated[
         bool, typer.Option("--sheet", help="Contact sheets, before and after: sheet.jpg, sheet-2.jpg ...")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a line: balance.jsonl, or printed.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line: balance.jsonl, or printed.")
+    ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table: balance.csv, or printed.")] = False,
     catalog: CatalogFile = None,
     camera: CameraName = None,
@@ -109,38 +109,34 @@ def balance(
     smooth: Annotated[
         bool,
         typer.Option(
-            "--smooth", help="Steady the light of bursts and time-lapses: one camera, no pause above two minutes."
+            "--smooth", help="Steady the light of bursts and time-lapses: one camera, no pause over two minutes."
         ),
     ] = False,
     sets: Annotated[
-        bool, typer.Option("--sets", help="Group a shoot by light, across cameras, with one balance a group.")
+        bool, typer.Option("--sets", help="Group a shoot by light, across cameras, with one balance per group.")
     ] = False,
     groups: Annotated[
         Path | None,
-        typer.Option(
-            help="The file of the groups, for --sets: one that exists, edited or not, is taken; else written."
-        ),
+        typer.Option(help="For --sets, the file of groups: used if it exists, edited or not; otherwise written."),
     ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            help="A gray card in a photograph, for --sets: it balances its group. The rectangle is in pixels of the "
+            help="For --sets, a gray card in a photograph: it balances its group. The rectangle is in pixels of the "
             "upright picture; default: the middle third.",
             metavar="FILE[:x,y,w,h]",
         ),
     ] = None,
-    fallback: Annotated[Fallback, typer.Option(help="What is used where the model is uncertain.")] = Fallback.NONE,
+    fallback: Annotated[Fallback, typer.Option(help="What to use where the model is uncertain.")] = Fallback.NONE,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what c5 wrote, and add to sidecars of other programs.")
     ] = False,
     replace_custom: Annotated[
-        bool, typer.Option("--replace-custom", help="The same, also where a balance was set by hand.")
+        bool, typer.Option("--replace-custom", help="Like --overwrite, and also replace balances set by hand.")
     ] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take back what c5 wrote for these files, and nothing else.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo what c5 wrote for these files, and nothing else.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Do all but the writing, and show what would be written.")
+        bool, typer.Option("--dry-run", help="Do everything except write, and show what would be written.")
     ] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
@@ -149,13 +145,13 @@ def balance(
     ctx: typer.Context,
     **kinds: Any,
 ) -> None:
-    """White-balance photographs: find the light of each, and write it where it is wanted.
+    """White-balance photographs: find the light of each, and write it where you want it.
 
-    The camera is told by the file; what the model knows of it comes from the catalogue (`c5 catalog add`).
+    The file names the camera; what the model knows about it comes from the catalogue (`c5 catalog add`).
 
-    No photograph is ever written to, nor any file that c5 did not write; sidecars keep what else they hold. What exists
-    already is passed over, so that the same command goes on where it was stopped. A file that fails is named at the
-    end, and makes the exit code 1.
+    c5 never writes to a photograph, and never replaces a file that it did not write; sidecars keep their other content.
+    What exists already is skipped, so the same command continues where it was stopped. Files that fail are named at
+    the end, and the exit code is then 1.
     """
     from c5.io.files import check_folder
     from c5.photos.files import list_photographs
@@ -204,7 +200,7 @@ def balance(
 
 
 def _without_pixels(result: Balance | Failure) -> Balance | Failure:
-    """The same without the pixels of a preview, which is drawn by now: a sheet waits for sixty photographs."""
+    """The same without the pixels of its preview, which is drawn already: a sheet waits for sixty photographs."""
     from c5.photos.files import Failure
 
     return result if isinstance(result, Failure) else replace(result, photo=replace(result.photo, preview=None))
@@ -230,14 +226,14 @@ def find_outputs(kinds: Mapping[str, Any]) -> dict[str, Output]:
 
 
 def check_copies(outputs: Mapping[str, Output], out: Path | None) -> None:
-    """Refuse copies of photographs that would lie beside them."""
+    """Refuse to put copies of photographs beside them."""
     for name, output in outputs.items():
         if output.copies and out is None:
             raise ParameterError(f"--{name} makes copies: give --out DIR, a folder outside your library, for them")
 
 
 def make_settings(context: typer.Context, catalog: Catalog | None, outputs: Mapping[str, Output]) -> Settings:
-    """How photographs are balanced, by the options of a command and by what is written for them."""
+    """The settings for balancing, from the options of a command and from what it writes."""
     from c5.model import Profile, load_model
     from c5.photos.balancing import Settings
     from c5.photos.photo import Reading
@@ -260,7 +256,7 @@ def make_settings(context: typer.Context, catalog: Catalog | None, outputs: Mapp
 
 
 def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
-    """Take back what was written for photographs: all kinds of output, unless some are named."""
+    """Undo what was written for photographs: all kinds of output, unless some are named."""
     from c5.photos.writing import Undone, plan_outputs, remove_own, undo_output
 
     kinds = outputs or (BUILT_IN if not sheet else {})
@@ -303,7 +299,7 @@ def open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
 
 
 class Run:
-    """What a run of the command writes and prints, and what has become of it so far."""
+    """What a run of the command writes and prints, and how far it has got."""
 
     def __init__(
         self,
@@ -335,7 +331,7 @@ class Run:
         self.unchanged = self.developed = 0
 
     def plan(self, asked: Photographs) -> None:
-        """Find out what is to be written for photographs."""
+        """Plan what to write for photographs."""
         from c5.photos.writing import plan_outputs, protect
 
         def is_catalogued(place: Path) -> bool:
@@ -351,25 +347,25 @@ class Run:
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
         find_original = protect(paths, is_catalogued)
         self.closed = {place for place in for_set if find_original(place)}
-        """Places of files for the whole set that originals have."""
+        """Paths for files of the whole set that are taken by originals."""
         self.fail(*(f"{place}: {find_original(place)}; write to another folder" for place in self.closed))
         places = [*self.places.values(), *for_set]
         self.there = set() if self.overwrite else {place for place in places if os.path.lexists(place)} - self.closed
         """What exists already and stays."""
         self.is_printed = (not self.outputs and not for_set) or None in self.tables.values()
         self.due = paths
-        """The photographs of which something is to be written or printed."""
+        """The photographs that need something written or printed."""
         if not self.is_printed and (self.there | self.closed).issuperset(for_set):
             unfinished = {path for (path, _), place in self.places.items() if place not in self.there}
             unfinished |= {failure.path for failure in refused}
             self.due = [path for path in paths if path in unfinished]
 
     def fail(self, *messages: str) -> None:
-        """Keep what has failed, each thing once."""
+        """Record failures, each once."""
         self.failures |= dict.fromkeys(messages)
 
     def work(self, settings: Settings) -> None:
-        """Balance what is due, and write and print it as it comes."""
+        """Balance what is due, and write and print results as they come."""
         from c5.parallel import MOST_JOBS, in_parallel
         from c5.photos.balancing import balance
 
@@ -385,7 +381,7 @@ class Run:
                 self.take(_without_pixels(result), made, settings.selection.value)
 
     def write(self, result: Balance | Failure) -> list[Path | C5Error | None]:
-        """Write the files of one photograph; where they are, or what is wrong with them. None is one that stays."""
+        """Write the files of one photograph. Returns the path or the error of each, None for one that stays."""
         from c5.photos.files import Failure
         from c5.photos.sidecars.marks import CustomBalanceError
         from c5.photos.writing import write_output
@@ -445,13 +441,13 @@ class Run:
                 self._write_page()
 
     def finish(self) -> None:
-        """Write and print what is one for the whole set."""
+        """Write and print what covers the whole set."""
         if not self.rows:
             return
         if None not in self.tables.values():
             _print_table(self.rows)
         if "xmp" in self.outputs and any(Path(row["file"]).suffix.lower() == ".dng" for row in self.rows):
-            errors.print("note: Adobe's programs read no sidecar of a DNG: use --dng --out DIR for those")
+            errors.print("note: Adobe's programs do not read sidecars of DNG files: use --dng --out DIR for those")
         if self.page:
             self._write_page()
         for name, place in self.tables.items():
@@ -494,7 +490,7 @@ class Run:
         self._write_for_set(place, lambda: encode_picture(draw_sheet(title, page), place.name))
 
     def _write_for_set(self, place: Path, make: Callable[[], bytes]) -> None:
-        """Write a file of the whole set, unless it is there already."""
+        """Write a file for the whole set, unless it exists already."""
         from c5.io.files import write_file
 
         if place in self.there or place in self.closed:
@@ -541,7 +537,7 @@ def _print_roll(roll: Roll, selection: str) -> None:
     if what is not None:
         used = f": {', '.join(printable(path.name) for path in roll.paths)}" if roll.paths else ""
         more = "; more would help: c5 catalog add DIR" if roll.size < 2 else ""
-        errors.print(f"{roll.camera or 'camera not told'}: {what}{used}{more}")
+        errors.print(f"{roll.camera or 'unknown camera'}: {what}{used}{more}")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

@@ -25,7 +25,7 @@ def calibrate(
 ) -> None:
     """Make a profile of a camera from a folder of its images.
 
-    It is made once and then serves every image of that camera.
+    Make it once; it then serves every image from that camera.
     """
     from c5.model import load_model
     from c5.photos.photo import Reading

@@ -1,4 +1,4 @@
-"""`c5 catalog`: keep a catalogue of one's photographs, from which camera rolls and profiles come."""
+"""`c5 catalog`: keep a catalogue of photographs, from which camera rolls and profiles come."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from c5.words import plural
 app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
 
 SHOWN = 20
-"""So many failures are listed; `c5 catalog status --failed` lists them all."""
+"""How many failures are listed; `c5 catalog status --failed` lists them all."""
 
 
 @app.command()
 def add(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of photographs; what is below them counts too.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of photographs; subfolders are included.")],
     catalog: CatalogFile = None,
     jobs: Jobs = None,
     camera: CameraName = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Retry files that failed before.")] = False,
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
 ) -> None:
-    """Bring the catalogue up to date with folders: new, changed, moved and deleted photographs.
+    """Update the catalogue from folders: new, changed, moved and deleted photographs.
 
-    Only what is new or changed is opened. Stopped or killed, the same command goes on where it was. Photographs whose
-    whole folder is gone or empty stay in the catalogue, since a disk may not be mounted, until `c5 catalog forget`.
-    Files that cannot be used are named, and make the exit code 1. Levels count for what is opened: to change those of
-    photographs that are in the catalogue, forget them first.
+    Only new and changed files are opened. If it is stopped or killed, the same command continues from there.
+    Photographs whose whole folder is gone or empty stay in the catalogue until `c5 catalog forget`, since a disk may
+    not be mounted. Files that cannot be used are named, and the exit code is then 1. Levels apply to the files that
+    are opened: to change those of photographs in the catalogue, forget them first.
     """
     from c5.photos.catalog import Catalog
     from c5.photos.photo import Reading
@@ -98,7 +98,7 @@ def status(
 
 @app.command()
 def forget(
-    folder: Annotated[Path, typer.Argument(help="A folder, or a file; it need not be there any more.")],
+    folder: Annotated[Path, typer.Argument(help="A folder or a file; it need not exist any more.")],
     catalog: CatalogFile = None,
 ) -> None:
     """Remove the photographs of a folder from the catalogue. The files themselves are left alone."""

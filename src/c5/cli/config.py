@@ -1,5 +1,5 @@
-"""The user's `c5.toml`: a table for each command with defaults for its options, keys named like the long options, and
-looks for cameras and folders."""
+"""The user's `c5.toml`: a table of defaults for each command, with keys named like the long options, and looks for
+cameras and folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOOK = "look"
 
 
 def read_defaults(command: Any) -> dict[str, Any]:
-    """The file's content as click's `default_map` for the command; nothing where there is no file."""
+    """The file's content as click's `default_map` for the command; empty if there is no file."""
     path = find_config()
     if path is None:
         return {}
@@ -32,7 +32,7 @@ def read_defaults(command: Any) -> dict[str, Any]:
 
 
 def find_taste(context: typer.Context) -> Taste:
-    """The looks of a run of a command: of its flags, which always win, of `c5.toml`, and of its defaults there."""
+    """The looks for a run of a command: its flags, which always win, those in `c5.toml`, and its defaults there."""
     from c5.photos.taste import Rule, Taste
 
     given: dict[str, Any] = {}
@@ -45,7 +45,7 @@ def find_taste(context: typer.Context) -> Taste:
 
 
 def read_looks() -> list[Rule]:
-    """The looks of the file for cameras and folders."""
+    """The file's looks for cameras and folders."""
     path = find_config()
     entries = [] if path is None else read_toml(path).get(LOOK, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -77,7 +77,7 @@ def _read_look(where: str, entry: dict[str, Any]) -> Rule:
 
 
 def _load(values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a look, with the one that was learned in the place of the wish for it."""
+    """The values of a look, with the learned look in place of the flag that asks for it."""
     if "learned" not in values:
         return values
     from c5.photos.learning import load_look
@@ -88,7 +88,7 @@ def _load(values: dict[str, Any]) -> dict[str, Any]:
 def find_config() -> Path | None:
     """The file that C5_CONFIG names, or `c5.toml` in the user's config folder if it is there.
 
-    The null device stands for no file.
+    The null device means no file.
     """
     if named := os.environ.get(VARIABLE):
         return None if named == os.devnull else Path(named)
@@ -97,7 +97,7 @@ def find_config() -> Path | None:
 
 
 def _read_table(path: Path, table: dict[str, Any], command: Any, where: str) -> dict[str, Any]:
-    """The defaults of a command, or those of each command of a group."""
+    """The defaults of a command, or of each command in a group."""
     commands = getattr(command, "commands", None)
     known = _options(command) if commands is None else commands
     defaults = {}
@@ -121,7 +121,7 @@ def _options(command: Any) -> dict[str, Any]:
 
 
 def _convert(path: Path, command: Any, option: Any, key: str, value: Any) -> Any:
-    """The value as it would stand on the command line, where the option takes it."""
+    """The value as it would be on the command line, if the option accepts it."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise ParameterError(f"{path}: {key} must be true or false, not {value!r}")
@@ -134,6 +134,6 @@ def _convert(path: Path, command: Any, option: Any, key: str, value: Any) -> Any
     try:
         command.make_context(key, [part for text in texts for part in (option.opts[0], text)])
     except typer.BadParameter as error:
-        if error.param is option:  # options that are given come first; what else is missing does not matter here
+        if error.param is option:  # given options are checked first; what else is missing does not matter here
             raise ParameterError(f"{path}: {key}: {error.message}") from None
     return texts if option.multiple else texts[0]

@@ -1,4 +1,4 @@
-"""Where the command prints, and how it shows that it is at work."""
+"""Where the command prints, and how it shows progress."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ FLAGS = {
     "choose one camera": "choose one: --camera NAME",
     "let an evaluation write one": "make it with c5 evaluate --estimates FILE",
 }
-"""Remedies in the library's words, which are Python's, and in those of the command."""
+"""Remedies as the library words them, for Python, and as the command does, with flags."""
 
 
 LONGEST = 2000
-"""Letters of a message: a damaged file can hold names of any length."""
+"""The longest message: a damaged file can hold names of any length."""
 
 
 def complain(problem: object) -> None:
-    """One line on standard error, with the remedy as a flag and nothing that a terminal would obey."""
+    """Print one line on standard error, with the remedy as a flag and without terminal escape codes."""
     message = str(problem)
     for python, flag in FLAGS.items():
         message = message.replace(python, flag)
@@ -66,16 +66,16 @@ def complain(problem: object) -> None:
 
 
 def progress_bar(*, transient: bool = True) -> Progress:
-    """On standard error, with the time taken and the time left; nothing where that is no terminal."""
+    """A bar on standard error, with the time taken and the time left; nothing if that is not a terminal."""
     times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     columns = (TextColumn("{task.description}"), BarColumn(), *times)
     return Progress(*columns, console=errors, transient=transient, disable=not errors.is_terminal)
 
 
 class Log:
-    """Progress for a file: a line now and then, with the time taken and the time left. On a terminal there is a bar."""
+    """Progress for a log file: a line now and then, with the time taken and the time left. Terminals have a bar."""
 
-    SOONEST, LATEST = 5, 60  # seconds after the last line: with another tenth, and in any case
+    SOONEST, LATEST = 5, 60  # seconds after the last line: if another tenth is done, and in any case
 
     def __init__(self, what: str, total: int) -> None:
         self.what, self.total = what, total
@@ -99,7 +99,7 @@ def _clock(seconds: float) -> str:
 
 
 class Follower:
-    """Shows how far the steps have come that precede the first result: a bar each, or lines now and then."""
+    """Shows the progress of the steps before the first result: a bar each, or lines now and then."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -114,7 +114,7 @@ class Follower:
 
 
 def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
-    """The items, with a bar where there are more than a few, or a line now and then where the bar would not show."""
+    """The items, with a bar if there are more than a few, or a line now and then if a bar would not show."""
     if len(items) < 5 and errors.is_terminal:
         yield from items
         return
@@ -126,7 +126,7 @@ def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """As wide as the terminal; elsewhere wide enough that nothing is cut."""
+    """Print a table as wide as the terminal; elsewhere, wide enough that nothing is cut."""
     table = Table(*headings)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
@@ -134,7 +134,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_markdown(text: str) -> None:
-    """As it is, or with its tables drawn on a terminal."""
+    """Print Markdown as it is; on a terminal, with its tables drawn."""
     if not console.is_terminal:
         console.print(text)
         return
@@ -148,4 +148,4 @@ def start_torch() -> None:
     if find_spec("torch") is None or find_spec("onnx") is None:
         raise ParameterError("this needs torch: run pip install 'c5-awb[train]'")
     with threads_unlimited():
-        import_module("torch").get_num_threads()  # which counts the cores the first time
+        import_module("torch").get_num_threads()  # the first call counts the cores

@@ -15,7 +15,7 @@ def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pth file of weights published with the paper.")],
     out: OutFile,
     overwrite: Overwrite = False,
-    bins: Annotated[int, typer.Option(help="Bins of its histograms, which the weights do not say.")] = 64,
+    bins: Annotated[int, typer.Option(help="Bins of its histograms; the weights do not record this.")] = 64,
 ) -> None:
     """Make a .c5 model file from the paper's weights.
 

@@ -33,11 +33,13 @@ app = typer.Typer(no_args_is_help=True, help="Label, check, pack or prepare data
 def check(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="The folder of a dataset, a .c5data pack or a .c5set.")],
     layout: LayoutName = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Look at names and labels only, not into images.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Check names and labels only; do not read the images.")
+    ] = False,
 ) -> None:
-    """Say what a dataset holds, and what is wrong with which file.
+    """Show what a dataset holds, and what is wrong with which file.
 
-    The exit code is 1 if something is.
+    The exit code is 1 if anything is wrong.
     """
     from c5.datasets import examine, find_layout
     from c5.datasets.inspection import find_duplicates, find_odd_levels, group_samples, inspect_images, make_notes
@@ -73,8 +75,8 @@ def pack(
 ) -> None:
     """Pack datasets into one compact .c5data file of images at working size and their labels.
 
-    Stopped or killed, the same command goes on where it was. Images that cannot be used are named and left out, and
-    make the exit code 1.
+    If it is stopped or killed, the same command continues from there. Images that cannot be used are named and left
+    out, and the exit code is then 1.
     """
     from c5.datasets import write_pack
 
@@ -96,23 +98,23 @@ def prepare(
         list[str] | None,
         typer.Option(
             "--for",
-            help="What for: bundled (default), plain, paper or ffcc, with fields set as in paper,n=128; may be given "
-            "several times.",
+            help="What to prepare for: bundled (default), plain, paper or ffcc, with fields set as in paper,n=128; "
+            "may be repeated.",
         ),
     ] = None,
     overwrite: Overwrite = False,
     layout: LayoutName = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one a core.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one per core.", min=1)] = None,
     zones: Annotated[
         str | None,
         typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for statistics."),
     ] = None,
 ) -> None:
-    """Prepare datasets: one pass over the images makes a .c5set file of all that `c5 train` and `c5 evaluate` need.
+    """Prepare datasets: one pass over the images makes a .c5set file with all that `c5 train` and `c5 evaluate` need.
 
-    It takes 10 to 30 KB an image, and holds no pixels. Estimates of the classical methods are always in it. Stopped or
-    killed, the same command goes on where it was. Images that cannot be used are named and left out, and make the exit
-    code 1.
+    It takes 10 to 30 KB per image and holds no pixels. It always includes the estimates of the classical methods. If it
+    is stopped or killed, the same command continues from there. Images that cannot be used are named and left out, and
+    the exit code is then 1.
     """
     from c5.datasets.prepared import write_prepared
     from c5.datasets.zoned import zone_sample
@@ -143,8 +145,8 @@ def label(
 ) -> None:
     """Label photographs by the color chart in them: DIR/manifest.csv has the light of each, and what to mask.
 
-    A light is told only if the colors of the chart fit. DIR/labels.html shows every photograph, to leaf through and to
-    correct: what stands in DIR/corrections.csv is obeyed. Gray cards are measured where that file points them out.
+    A photograph is labelled only if the colors of the chart fit. DIR/labels.html shows every photograph, to browse and
+    to correct: entries in DIR/corrections.csv take precedence. Gray cards are measured where that file marks them.
     """
     from c5.charts.labels import MANIFEST, label_folder, write_manifest
     from c5.charts.page import write_labels
@@ -154,7 +156,7 @@ def label(
     levels = Reading(black, white)
     labels = label_folder(folder, levels, camera, lambda paths: show_progress(list(paths), "labelling"), jobs)
     labelled = sum(one.illuminant is not None for one in labels)
-    write_labels(folder, labels, dry_run=True)  # so that it is both or none
+    write_labels(folder, labels, dry_run=True)  # so that both are written, or neither
     manifest = write_manifest(folder, labels, levels) if labelled else None
     page = write_labels(folder, labels)
     refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]
@@ -164,13 +166,13 @@ def label(
     console.print(f"{plural(labelled, 'photograph')} labelled, {len(refused)} refused, {without} without a chart")
     if manifest is not None:
         console.print(f"Labels                {manifest}")
-    console.print(f"To leaf through       {page}")
+    console.print(f"To browse             {page}")
     if not labelled or not all(one.picture for one in labels):
         raise typer.Exit(1)
 
 
 def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[Problem]]:
-    """What datasets hold, and what is wrong with them; the end where they hold nothing."""
+    """What datasets hold, and what is wrong with them; exits if they hold nothing."""
     from c5.datasets import examine
     from c5.datasets.inspection import warn_of_levels
 
@@ -191,7 +193,7 @@ def _name_left_out(problems: list[Problem]) -> None:
 
 
 def write_images(out: Path, write: Callable[[], Report]) -> Report:
-    """Write a file of images and say what it came to; stopped, say how to go on."""
+    """Write a file of images and print its size; if stopped, say how to continue."""
     try:
         report = write()
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""How many threads OpenMP and the usual BLAS libraries start. All of them are read when the library loads."""
+"""How many threads OpenMP and the usual BLAS libraries start. Each library reads its variable when it loads."""
 
 _limited: list[str] = []
 
@@ -24,7 +24,7 @@ def prepare_environment() -> None:
 
 @contextmanager
 def threads_unlimited() -> Iterator[None]:
-    """Let a library that is loaded meanwhile use all cores. Worker processes that start later are limited again."""
+    """Let a library that is loaded inside use all cores. Worker processes that start later are limited again."""
     limits = {name: os.environ.pop(name) for name in _limited}
     try:
         yield

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HEADINGS = {"file": "file", "illuminant": "illuminant r g b", "gains": "gains r g b", "kelvin": "K (90 %)"}
 HEADINGS |= {"tint": "tint (90 %)", "uncertainty_deg": "uncertainty", "bound_deg": "90 % within"}
-"""Of the table, by the key of what stands below."""
+"""The headings of the table, by the key of each column."""
 
 
 def estimate(
@@ -41,8 +41,9 @@ def estimate(
 ) -> None:
     """Print the light of images and the gains that make it white.
 
-    With --roll or --profile the model knows the camera; without, it works from each image alone. Temperature and tint
-    are those of Adobe's programs, from matrices in the file or in a table. 90 % of the lights are within the bounds.
+    With --roll or --profile the model knows the camera; otherwise it works from each image alone. Temperature and
+    tint are those of Adobe's programs, from matrices in the file or in a table. 90 % of the lights are within the
+    bounds.
     """
     from c5.colorimetry.matrices import pick_matrices, read_matrices
     from c5.estimators import is_model
@@ -99,7 +100,7 @@ def _use_method(
 
 
 def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
-    """Those of a folder that can be read; the others are named and passed over."""
+    """The images in a folder that can be read; the others are named and skipped."""
     from c5.photos.rolls import list_roll
 
     for path in show_progress(list_roll(folder), "reading the roll"):
@@ -110,7 +111,7 @@ def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
 
 
 def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> dict[str, Any]:
-    """What is known of an estimate, ready for JSON; what is not known is left out."""
+    """What is known of an estimate, ready for JSON; unknown values are left out."""
     from c5.colorimetry.temperature import tell_light
 
     result: dict[str, Any] = {

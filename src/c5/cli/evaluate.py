@@ -29,11 +29,11 @@ def evaluate(
         list[Path],
         typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it goes on there.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")],
     protocol: Annotated[
         str,
         typer.Option(
-            help="Who is trained on and who is tested: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
+            help="What to train on and what to test on: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
             "leave-one-camera-out, camera-specific, ten-fold, camera-invariance, random-split; and with --train and "
             "--test: split, known-camera, mapped-split, synthetic-cameras."
         ),
@@ -46,7 +46,9 @@ def evaluate(
             "c5:CONFIGURATION,FIELD=VALUE, c5:FILE.toml or c5:ablations."
         ),
     ],
-    m: Annotated[list[int] | None, typer.Option("--m", help="Images given, the query included; default 9.")] = None,
+    m: Annotated[
+        list[int] | None, typer.Option("--m", help="Images per estimate, including the query; default 9.")
+    ] = None,
     selection: Annotated[list[Selection] | None, typer.Option(help="Which additional images; default random.")] = None,
     repeats: Annotated[int, typer.Option(help="Draws of additional images.", min=1)] = 10,
     seeds: Annotated[int, typer.Option(help="Networks to train for each fold, each with its own seed.", min=1)] = 1,
@@ -55,23 +57,23 @@ def evaluate(
     augmentation: AugmentationName = None,
     made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
     matrices: MatricesFile = None,
-    only: Annotated[list[str] | None, typer.Option(help="Use these datasets or cameras of the data only.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Use only these datasets or cameras.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For splits by name: train on these.")] = None,
     test: Annotated[list[str] | None, typer.Option(help="For splits by name: test on these.")] = None,
     fold: Annotated[
         list[str] | None,
-        typer.Option(help="Run only this fold now, as one of several processes; at last run them all for the table."),
+        typer.Option(help="Run only this fold, as one of several processes; finally run without --fold for the table."),
     ] = None,
     plots: Plots = None,
     estimates: Annotated[
         Path | None, typer.Option(help="A CSV file for every estimate, error and uncertainty, draw by draw.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; more than one fill a GPU better.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; several use a GPU better.", min=1)] = 1,
     ray: RayAddress = None,
 ) -> None:
     """Compare methods on labelled data.
 
-    Stopped at any moment, the same command goes on where it was.
+    If it is stopped, the same command continues from there.
     """
     from c5.datasets import read_samples
     from c5.datasets.inspection import warn_of_levels
@@ -161,7 +163,7 @@ def find_methods(
     made: int | None,
     matrices: Path | None,
 ) -> list[Method]:
-    """The methods that a name stands for; torch is started only for those that need it."""
+    """The methods that a name stands for; torch is loaded only for those that need it."""
     from c5.evaluation import plugin
 
     if not _is_trained(text):
@@ -180,7 +182,7 @@ def _is_trained(text: str) -> bool:
 def _refuse_trained(
     methods: list[Method], protocol: Protocol, samples: list[Sample], only: list[str] | None
 ) -> list[Method]:
-    """The models that were trained on cameras that are tested here. Each is named, with all of those cameras."""
+    """The models that were trained on cameras tested here. Each is named, with all of those cameras."""
     from c5.datasets.facts import all_names
     from c5.evaluation.methods import Trained
     from c5.evaluation.protocols import make_folds

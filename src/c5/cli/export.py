@@ -1,4 +1,4 @@
-"""`c5 export`: a model for other places than Python."""
+"""`c5 export`: a model for use outside Python."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def export(
     ] = None,
     matrices: MatricesFile = None,
     roll: Annotated[
-        Path | None, typer.Option("--roll", help="For --libcamera: photographs that tell which lights are usual.")
+        Path | None, typer.Option("--roll", help="For --libcamera: photographs that show which lights are usual.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Take a model off Python, with the profile of a camera baked in.
+    """Export a model for use outside Python, with the profile of a camera baked in.
 
-    Prints what a query takes: flash, memory, the largest maps between two layers, and multiply-adds.
+    Prints what a query needs: flash, memory, the largest maps between two layers, and multiply-adds.
     """
     from c5.export.c_code import export_c
     from c5.export.libcamera import export_libcamera

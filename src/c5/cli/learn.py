@@ -24,7 +24,7 @@ def learn(
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="Folders of photographs that you have balanced.")
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Say what was learned, and draw it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show what was learned, and draw it.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture that --show draws.")] = Path("look.png"),
     overwrite: Overwrite = False,
@@ -38,8 +38,8 @@ def learn(
     """Learn the look that you like from white balances that you have set.
 
     It compares the balances in sidecars of Adobe's programs, RawTherapee and darktable with neutral balance, and keeps
-    what they have in common, if that foretells your edits of other shoots better. Thirty edits of three shoots will do.
-    `c5 balance --learned` uses it. What c5 wrote itself does not count.
+    what they have in common, if that predicts your edits of other shoots better. Thirty edits from three shoots are
+    enough. `c5 balance --learned` uses the look. Balances that c5 wrote itself do not count.
     """
     from c5.model import load_model
     from c5.photos.balancing import Settings
@@ -69,7 +69,7 @@ def learn(
 
 
 def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
-    """The edits below folders; what is wrong with others is said."""
+    """The edits below folders; what is wrong with others is printed."""
     from c5.photos.files import Developed, Failure, list_photographs
     from c5.photos.learning import read_edits
 
@@ -90,7 +90,7 @@ def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
 
 
 def _describe(look: LearnedLook) -> None:
-    """What a look does, in the lights that everybody knows."""
+    """Print what a look does in familiar lights."""
     from c5.colorimetry.adaptation import MiredTint
 
     for name, kelvin in LIGHTS.items():

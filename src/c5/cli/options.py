@@ -1,4 +1,4 @@
-"""Options that several commands have: each means the same everywhere, and is described in the same words."""
+"""Options shared by several commands: each means the same everywhere, and is described in the same words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LayoutName = Annotated[
 ]
 MatricesFile = Annotated[Path | None, typer.Option("--matrices", help="A CSV file with the matrices of cameras.")]
 
-# What is known of the camera, and what estimates
+# What is known of the camera, and what makes the estimate
 
 ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or the name of a bundled model.")]
 ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
@@ -140,7 +140,7 @@ def find_roll(
 
 
 def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:
-    """The roll of a folder; photographs that cannot be used are named and passed over."""
+    """The roll of a folder; photographs that cannot be used are named and skipped."""
     from c5.photos import rolls
 
     listed = rolls.list_roll(folder)

@@ -38,7 +38,7 @@ def tables(
         list[Path],
         typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it goes on there.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")],
     table: Table = None,
     row: RowName = None,
     seeds: Annotated[int, typer.Option(help="Networks to train for each row, each with its own seed.", min=1)] = 1,
@@ -46,11 +46,11 @@ def tables(
     bfloat16: Bfloat16 = False,
     made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
     matrices: MatricesFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; more than one fill a GPU better.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; several use a GPU better.", min=1)] = 1,
 ) -> None:
     """Run the rows of the paper's tables for which the data are given.
 
-    Each row is kept in rows.csv as it is done. Stopped at any moment, the same command goes on where it was.
+    Each finished row is kept in rows.csv. If it is stopped, the same command continues from there.
     """
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples
@@ -82,7 +82,7 @@ def gather(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders with rows.csv; later ones win.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder whose rows.csv they are added to.")],
 ) -> None:
-    """Put rows that were run apart, on several machines say, into one folder."""
+    """Gather rows that were run separately, for example on several machines, in one folder."""
     from c5.evaluation.suite import gather_rows
 
     console.print(gather_rows(runs, out))
@@ -90,7 +90,9 @@ def gather(
 
 @app.command()
 def page(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with rows.csv and NAME.md with words on it.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder with rows.csv, and the text in NAME.md files.")
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -108,7 +110,7 @@ def page(
 
 
 OutPicture = Annotated[Path, typer.Option("--out", "-o", help="The picture to write, .png or .jpg.")]
-Camera = Annotated[list[str] | None, typer.Option("--camera", help="Of this camera; default: of all.")]
+Camera = Annotated[list[str] | None, typer.Option("--camera", help="Only this camera; default: all.")]
 
 
 @app.command()
@@ -142,13 +144,13 @@ def filters(
 def balanced(
     data: Datasets,
     estimates: Annotated[Path, typer.Option(help="The CSV file that `c5 evaluate --estimates` wrote.")],
-    method: Annotated[list[str], typer.Option(help="A method in that file, the one to be judged first.")],
+    method: Annotated[list[str], typer.Option(help="A method in that file; the first is the one to judge.")],
     out: OutPicture,
     overwrite: Overwrite = False,
-    m: Annotated[int | None, typer.Option("--m", help="Images given, the query included.")] = None,
+    m: Annotated[int | None, typer.Option("--m", help="Images per estimate, including the query.")] = None,
     count: Annotated[int, typer.Option(help="How many of the best and of the worst.", min=1)] = 4,
 ) -> None:
-    """Show images balanced by several methods and by the truth, where the first is best and worst."""
+    """Show images where the first method is best and worst, balanced by several methods and by the truth."""
     from c5.datasets import read_samples
     from c5.evaluation.figures import draw_balanced
 

@@ -19,15 +19,15 @@ def _plugin() -> None:
 
 @app.command()
 def darktable(
-    remove: Annotated[bool, typer.Option("--remove", help="Take back what was written, and nothing else.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what was written, and nothing else.")] = False,
     config: Annotated[
         Path | None, typer.Option(help="darktable's configuration folder; default: where darktable looks for it.")
     ] = None,
 ) -> None:
-    """A button in darktable, 4.2 or later: white balance for the selected images.
+    """Add a button to darktable, 4.2 or later: white balance for the selected images.
 
-    It writes lua/c5.lua into darktable's configuration folder, and a line into luarc that loads it. darktable shows the
-    button when it is started the next time, in the lighttable under "selected images".
+    It writes lua/c5.lua to darktable's configuration folder, and adds a line to luarc that loads it. The button appears
+    the next time darktable starts, in the lighttable under "selected images".
     """
     from c5.photos.programs import find_darktable, install_darktable, remove_darktable
 
@@ -38,6 +38,6 @@ def darktable(
     if not remove:
         console.print('start darktable again: the button is in the lighttable, under "selected images"')
     elif changed:
-        console.print("taken back; darktable forgets the button when it is started again")
+        console.print("removed; the button is gone the next time darktable starts")
     else:
         console.print("nothing to remove")

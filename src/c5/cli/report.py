@@ -14,7 +14,7 @@ from c5.cli.options import Overwrite, Plots, check_free
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder of results: NAME.json, and NAME.md with words on them.")
+        Path, typer.Argument(metavar="DIR", help="A folder of results: NAME.json, and NAME.md with text about them.")
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
     overwrite: Overwrite = False,

@@ -11,17 +11,19 @@ from c5.cli.console import console, show_progress
 from c5.cli.options import LayoutName, ModelName, Overwrite, Seed, check_free
 from c5.plotting import need_matplotlib
 
-app = typer.Typer(no_args_is_help=True, help="Say how well the light is found on a sensor.")
+app = typer.Typer(no_args_is_help=True, help="Report how well the light is found on a sensor.")
 
 
 @app.callback()
 def sensor() -> None:
-    """Say how well the light is found on a sensor."""
+    """Report how well the light is found on a sensor."""
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Labelled shots: a dataset, as of `c5 data label`.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Labelled shots: a dataset, such as `c5 data label` makes.")
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The page; default: DIR/sensor.html.")] = None,
     overwrite: Overwrite = False,
     camera: Annotated[str | None, typer.Option("--camera", help="The camera, if there are several.")] = None,

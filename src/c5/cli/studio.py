@@ -1,4 +1,4 @@
-"""`c5 studio`: a shoot on a page of one's own machine, to look at, to correct and to write."""
+"""`c5 studio`: a local web page to view, correct and write a shoot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def studio(
     ctx: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder of photographs; what is below counts too.")
+        Path, typer.Argument(metavar="DIR", help="A folder of photographs; subfolders are included.")
     ] = Path(),
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write to; default: beside each photograph.")
@@ -35,10 +35,10 @@ def studio(
     camera: CameraName = None,
     model: ModelName = None,
 ) -> None:
-    """Look at a shoot, correct it and write it, on a page that only this machine can see.
+    """View, correct and write a shoot, on a page that only this machine can see.
 
-    Photographs are balanced as by `c5 balance --sets`, with your looks. What you decide is kept at once: close the page
-    or the program, and go on later with the same command. Ctrl-C ends it.
+    Photographs are balanced as by `c5 balance --sets`, with your looks. Your decisions are kept at once: close the page
+    or the program, and continue later with the same command. Ctrl-C ends it.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ParameterError("this needs a server: run pip install 'c5-awb[studio]'")
@@ -59,7 +59,7 @@ def studio(
         return Settings(loaded, catalog=open_catalog(catalog, stack), camera=camera)
 
     with ExitStack() as stack:
-        open_settings(stack)  # what is wrong with the catalogue is said now
+        open_settings(stack)  # so that problems with the catalogue show now
     outputs = {name: load_output(name) for name in list_outputs()}
     offered = {name: output for name, output in outputs.items() if out is not None or not output.copies}
     token = secrets.token_urlsafe(24)

@@ -28,7 +28,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")] = None,
     overwrite: Overwrite = False,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
     recipe: Annotated[
         Recipe | None,
         typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
@@ -47,7 +47,7 @@ def train(
     bfloat16: Bfloat16 = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
 ) -> None:
-    """Train a model, or go on with a run that was stopped, with `--epochs` for longer than it was planned.
+    """Train a model, or continue a run that was stopped, with `--epochs` for longer than planned.
 
     Needs the train extra. Uses a GPU where there is one, or several: `torchrun --nproc-per-node 8 -m c5 train ...`.
     """

@@ -1,4 +1,4 @@
-"""`c5 watch`: photographs are balanced as a card import brings them."""
+"""`c5 watch`: balance photographs as a card import brings them in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_HERE = {"files", "out", "sheet", "as_json", "as_csv", "overwrite", "replace_
 
 
 def with_options_of_balance(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `c5 balance`, in the place of its `**options`."""
+    """Give a command the options of `c5 balance`, in place of its `**options`."""
     own = inspect.signature(command, eval_str=True).parameters
     shared = {name: each for name, each in inspect.signature(balance).parameters.items() if name not in NOT_HERE}
     named = {name: each for name, each in own.items() if name != "options"} | shared
@@ -37,20 +37,20 @@ def with_options_of_balance(command: Callable[..., None]) -> Callable[..., None]
 
 @with_options_of_balance
 def watch(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders to watch, with what is below them.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders to watch, with their subfolders.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write to; default: beside each file.")
     ] = None,
-    every: Annotated[float, typer.Option("--every", help="Seconds between two looks at the folders.", min=0.1)] = 2,
+    every: Annotated[float, typer.Option("--every", help="Seconds between two checks of the folders.", min=0.1)] = 2,
     *,
     ctx: typer.Context,
     catalog: Path | None,
     **options: object,
 ) -> None:
-    """Balance photographs as they come: what a card import brings, until you press Ctrl-C.
+    """Balance photographs as they arrive, for example from a card import, until you press Ctrl-C.
 
-    A file is taken once its size and its time have stayed the same from one look to the next. It is balanced as
-    `c5 balance` does it. What is written already is passed over, so that the same command goes on where it stopped.
+    A file is taken once its size and time stay the same between two checks. It is balanced as by `c5 balance`. What is
+    written already is skipped, so the same command continues where it stopped.
     """
     from c5.io.files import check_folder
     from c5.photos.files import list_photographs
@@ -91,12 +91,12 @@ class _Watcher:
         self.folders, self.run, self.asked = folders, run, asked
         self.seen: dict[Path, Version] = {}
         self.taken: dict[Path, Version] = {}
-        """Photographs as they were when they were balanced, or could not be."""
+        """Photographs as they were when they were balanced, or when that failed."""
         self.gone: set[Path] = set()
         run.plan(asked._replace(paths=[]))
 
     def look(self, settings: Settings) -> None:
-        """Balance what is new and has been steady since the last look."""
+        """Balance what is new and has not changed since the last check."""
         from c5.photos.files import file_version, list_photographs
 
         self._name_gone()
@@ -118,7 +118,7 @@ class _Watcher:
                 complain(failure)
 
     def _name_gone(self) -> None:
-        """Say once which folders have gone, and that they are back."""
+        """Say once which folders are gone, and which are back."""
         gone = {folder for folder in self.folders if not os.path.isdir(folder)}
         for folder in sorted(gone - self.gone):
             complain(f"{folder}: is gone; it is watched again when it is back")

@@ -17,14 +17,16 @@ def worst(
     out: OutFolder,
     overwrite: Overwrite = False,
     method: Annotated[str | None, typer.Option(help="The method to look at, if the file holds several.")] = None,
-    m: Annotated[int | None, typer.Option("--m", help="Images given, the query included, likewise.")] = None,
-    count: Annotated[int, typer.Option(help="So many images of each dataset.", min=1)] = 20,
+    m: Annotated[
+        int | None, typer.Option("--m", help="Images per estimate, including the query, if the file holds several.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many images of each dataset.", min=1)] = 20,
     matrices: MatricesFile = None,
 ) -> None:
     """Show the worst images of an evaluation, and what they have in common.
 
     Writes worst.md and a sheet for each dataset: images as the model sees them, balanced by the estimate, and by the
-    truth. With --matrices, captions have the temperature of the light.
+    truth. With --matrices, captions show the temperature of the light.
     """
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples

@@ -1,12 +1,12 @@
-"""Lights moved on purpose, so that a part of their color stays in the picture.
+"""Lights moved on purpose, so that part of their color stays in the picture.
 
 They are moved in the plane of mired (a million divided by the temperature) and tint: the uniform chromaticity diagram
 of CIE 1960 with the black-body curve pulled straight. A mired and a tint are steps of nearly the same size there,
-1/2700 to 1/3500 of the diagram's unit, wherever the light is. If a part of the way from daylight to a light is not
-taken out of a photograph, a gray card keeps that part of the light's chroma, in the light's hue. Other ways do not do
-this: the degree of adaptation of CAM16 is a mean of gains and makes what is left of a candle redder, and a straight
-line in u'v' leaves the curve and makes it greener (`tests/test_taste.py` has the numbers). It is also the plane of
-the sliders of raw converters, and the same for all cameras: their matrices lead to it and back.
+1/2700 to 1/3500 of the diagram's unit, wherever the light is. If part of the way from daylight to a light stays in a
+photograph, a gray card keeps that part of the light's chroma, in the light's hue. Other ways do not do this: the degree
+of adaptation of CAM16 is a mean of gains and makes what is left of a candle redder; a straight line in u'v' leaves the
+curve and makes it greener (`tests/test_taste.py` has the numbers). It is also the plane of the sliders of raw
+converters, and the same for all cameras: their matrices lead to it and back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MiredTint(NamedTuple):
 
 
 def locate_xy(xy: ArrayLike) -> MiredTint:
-    """The place of a CIE 1931 chromaticity. Beyond 10 and 600 mireds it is that of the nearest light which has one."""
+    """The place of a CIE 1931 chromaticity. Outside 10 to 600 mireds, that of the nearest light that has one."""
     kelvin, tint = xy_to_temperature(xy)
     return MiredTint(1e6 / kelvin, tint)
 
@@ -49,11 +49,12 @@ DAYLIGHT = locate_xy((0.33242, 0.34743))
 
 
 def move_light(illuminant: ArrayLike, matrices: CameraMatrices, move: Callable[[MiredTint], MiredTint]) -> Float64s:
-    """(3,) the illuminant that stands where `move` takes the place of a camera's illuminant to."""
+    """(3,) a camera's illuminant, moved in the plane by `move`."""
     x, y = neutral_to_xy(illuminant, matrices)
     here = locate_xy((x, y))
     there = move(here)
-    # By the way between the two places, so that a light which does not move stays itself, also beyond the plane's ends.
+    # Only the step between the two places is added, so that a light that does not move stays as it is, even beyond the
+    # plane's ends.
     way = temperature_to_uv(*there) - temperature_to_uv(*here)
     u, v = np.array([2 * x, 3 * y]) / (1.5 - x + 6 * y) + way
     xyz = np.array([3 * u, 2 * v, 4 - u - 10 * v])

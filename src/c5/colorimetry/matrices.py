@@ -1,4 +1,4 @@
-"""Cameras calibrated by their makers: two matrices a camera, as DNG files carry them, and what follows from them.
+"""Cameras calibrated by their makers: two matrices per camera, as DNG files carry them, and what follows from them.
 
 `CameraMatrices` give the illuminant of a camera in the light of a black body, the temperature of an illuminant, and
 the matrix from white-balanced camera RGB to linear sRGB. Equations are those of the paper's appendix on augmentation.
@@ -28,7 +28,7 @@ COOLEST, HOTTEST = 2500.0, 7500.0
 STEP_KELVIN = 5.0
 
 MOST_BYTES = 16 * 2**20
-"""Of a table: fifty thousand cameras."""
+"""Limit for a table: fifty thousand cameras."""
 
 COLUMNS = tuple(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
 
@@ -37,8 +37,8 @@ COLUMNS = tuple(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) f
 class CameraMatrices:
     """How a camera sees XYZ in two lights: the ColorMatrix1 and ColorMatrix2 of a DNG file.
 
-    The paper writes its C for camera RGB to XYZ and inverts it; these take XYZ to camera RGB and stand where it has
-    C^-1. As in the DNG specification they are the ones that are interpolated.
+    The paper writes its C for camera RGB to XYZ and inverts it; these take XYZ to camera RGB and replace its C^-1. As
+    in the DNG specification, these are the ones that are interpolated.
     """
 
     name: str
@@ -68,13 +68,13 @@ class CameraMatrices:
 
     @property
     def content(self) -> bytes:
-        """The same for cameras with the same matrices."""
+        """Equal for cameras with equal matrices."""
         return self.matrix_a.tobytes() + self.matrix_d65.tobytes()
 
     def matrix(self, kelvin: ArrayLike) -> Float64s:
-        """(..., 3, 3) XYZ to camera RGB in light of a temperature, interpolated in its inverse (Eqs. 1 and 2).
+        """(..., 3, 3) XYZ to camera RGB in light of a temperature, interpolated over its inverse (Eqs. 1 and 2).
 
-        Beyond the two lights of calibration the nearer one's matrix holds, as in the DNG specification.
+        Beyond the two calibration lights, the nearer matrix is used, as in the DNG specification.
         """
         inverse = 1 / np.asarray(kelvin, dtype=np.float64)
         alpha = (inverse - 1 / self.kelvin_d65) / (1 / self.kelvin_a - 1 / self.kelvin_d65)
@@ -145,7 +145,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
 
 
 def pick_matrices(table: Mapping[str, CameraMatrices], camera: str | None) -> CameraMatrices | None:
-    """Those of a camera; of a table of one camera, those, whatever the name. None if the camera is not there."""
+    """The matrices of a camera; if the table has only one, those, whatever the name. None if the camera is missing."""
     if len(table) == 1:
         return next(iter(table.values()))
     return None if camera is None else table.get(camera)

@@ -1,7 +1,7 @@
 """The table of spectra behind lights, cameras and rendered scenes, and the two families of lights with a formula.
 
-A spectrum is a float64 array over `WAVELENGTHS`. What was measured and what is a drawn curve stands in the header of
-spectra.csv.
+A spectrum is a float64 array over `WAVELENGTHS`. The header of spectra.csv says which were measured and which are drawn
+curves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lights as temperature and tint, the two numbers that photographers know, in the ways of the programs that use them.
+"""Lights as temperature and tint, the two numbers that photographers know, as different programs compute them.
 
-A temperature and a tint stand for a chromaticity, and a camera's two matrices for what it sees of it. The DNG
-specification and Adobe's programs count in one way, RawTherapee in another: the same light has other numbers there.
+A temperature and a tint stand for a chromaticity; a camera's two matrices say how it sees that. The DNG specification
+and Adobe's programs count one way, RawTherapee another: the same light gets different numbers.
 
 "Neutral" is the DNG specification's word for the camera RGB of a white surface: an illuminant of any length.
 """
@@ -22,20 +22,21 @@ from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
 
 TINT_SCALE = -3000
-"""Tints a unit of the CIE 1960 diagram: positive for lights greener than a black body, as daylight is by about 10."""
+"""Tints per unit of the CIE 1960 diagram: positive for lights greener than a black body, as daylight is by about 10."""
 
 HOTTEST_LINE, COOLEST_LINE = 1e5, 1e6 / 600
-"""Where Robertson's lines end, in kelvin, but for the one of an infinite temperature: no light is counted beyond."""
+"""Where Robertson's lines end, in kelvin, except for the one at infinite temperature: no light gets a temperature
+beyond."""
 
 ADOBE_KELVINS, ADOBE_TINTS = (2000, 50000), (-150, 150)
 """The ranges of the two sliders of Adobe's programs."""
 
 NOTICEABLE_DEG = 0.25
-"""What the rounding of two numbers leaves of a light's color is less; what their ranges leave may be more."""
+"""Rounding the two numbers leaves less of a light's color than this; their ranges may leave more."""
 
 # Robertson's isotemperature lines: mireds, u and v on the black-body curve (CIE 1960), slope. Wyszecki and Stiles,
-# "Color Science", 2nd edition, page 228. The u of 325 mireds is a misprint for 0.24792 there; Adobe's programs took it
-# over, and agreeing with them is what this is for.
+# "Color Science", 2nd edition, page 228. The u of 325 mireds is a misprint for 0.24792 there; Adobe's programs copied
+# it, and this table must agree with them.
 _LINES = np.array(
     [
         [0, 0.18006, 0.26352, -0.24341],
@@ -88,7 +89,7 @@ class TemperatureTint(NamedTuple):
 
 
 class TemperatureBounds(NamedTuple):
-    """Between what temperatures a light is, and how far on either side of its tint."""
+    """The temperatures between which a light lies, and how far it may be from its tint."""
 
     lowest: float  # kelvin
     highest: float
@@ -96,14 +97,14 @@ class TemperatureBounds(NamedTuple):
 
 
 class ToldLight(NamedTuple):
-    """A light as people are told of it."""
+    """A light as it is shown to people."""
 
     at: TemperatureTint
     bounds: TemperatureBounds | None
     """None where nothing says how far off it may be."""
 
     def as_row(self) -> dict[str, int | float]:
-        """Whole numbers by name, ready for JSON; without the bounds that are not known."""
+        """Whole numbers by name, ready for JSON; unknown bounds are left out."""
         row: dict[str, int | float] = {"kelvin": round(self.at.kelvin), "tint": round(self.at.tint)}
         if self.bounds is not None:
             row |= {"kelvin_low": round(self.bounds.lowest), "kelvin_high": round(self.bounds.highest)}
@@ -112,7 +113,7 @@ class ToldLight(NamedTuple):
 
 
 def show_kelvin(kelvin: float) -> str:
-    """A temperature in kelvin, marked where the scale ends and the light may be any beyond."""
+    """A temperature in kelvin, marked at the ends of the scale, beyond which the light may lie."""
     mark = {round(COOLEST_LINE): "<", round(HOTTEST_LINE): ">"}.get(round(kelvin), "")
     return f"{mark}{round(kelvin)}"
 
@@ -144,8 +145,8 @@ def xy_to_temperature(xy: ArrayLike) -> TemperatureTint:
 def neutral_to_xy(neutral: ArrayLike, matrices: CameraMatrices) -> Float64s:
     """The chromaticity of the light in which a camera sees white as `neutral`.
 
-    The matrix depends on the temperature, which depends on the chromaticity that is asked for: both are found in turns,
-    as in the DNG specification, chapter 6, "Translating Camera Neutral Coordinates to White Balance xy Coordinates".
+    The matrix depends on the temperature, which depends on the chromaticity: both are found by iteration, as in the DNG
+    specification, chapter 6, "Translating Camera Neutral Coordinates to White Balance xy Coordinates".
     """
     return np.array(_find_xy(neutral, matrices))
 
@@ -187,21 +188,21 @@ def tell_light(
         return None
     bounds = None
     if covariance is not None:
-        with suppress(ParameterError):  # no light at all is so far off
+        with suppress(ParameterError):  # no light is that far off
             bounds = bound_temperature(illuminant, covariance, matrices)
     return ToldLight(at, bounds)
 
 
 def adobe_temperature(illuminant: ArrayLike, matrices: CameraMatrices) -> TemperatureTint:
-    """The whole numbers in the range of Adobe's sliders that take the most of an illuminant out of a picture.
+    """The whole numbers in the range of Adobe's sliders that remove the most of an illuminant from a picture.
 
-    They are those of `dng_temperature`, rounded, where the sliders have them. Beyond, the nearest numbers are not
-    the nearest balance: 2000 K with another tint is nearer to a candle than 2000 K with the candle's own.
+    They are those of `dng_temperature`, rounded, as far as the sliders go. Beyond, the nearest numbers are not the
+    nearest balance: 2000 K with another tint is nearer to a candle than 2000 K with the candle's own.
     """
     return _find_adobe(tuple(as_illuminant(illuminant).tolist()), matrices)
 
 
-@lru_cache(maxsize=64)  # a sidecar asks, and what is noted of it
+@lru_cache(maxsize=64)  # a sidecar and the note on it ask for the same light
 def _find_adobe(illuminant: tuple[float, ...], matrices: CameraMatrices) -> TemperatureTint:
     try:
         found = dng_temperature(illuminant, matrices)
@@ -233,13 +234,13 @@ def adobe_neutral(kelvin: ArrayLike, tint: ArrayLike, matrices: CameraMatrices) 
     return np.asarray(np.clip(neutral / neutral.max(axis=-1, keepdims=True), 0.001, 1))
 
 
-# RawTherapee's way, as 5.9 has it and as the program was seen to do. It sums spectra over the 10 degree observer, whose
-# table there lacks the line of 560 nm, so that everything redder stands 5 nm off: no right table will do, and what
-# follows are its sums. XYZ of the CIE daylight components S0, S1 and S2:
+# RawTherapee's way, as in 5.9 and as observed in the program. It sums spectra over the 10 degree observer. Its table
+# lacks the line for 560 nm, so everything redder is 5 nm off: a correct table would not agree, so these are its own
+# sums. XYZ of the CIE daylight components S0, S1 and S2:
 _RT_DAYLIGHT = np.array(
     [[0.9675314, 1.0, 1.187223], [0.0294026, 0.0369533, 0.3465027], [0.0155647, 0.0038712, -0.0223066]]
 )
-# ln(X/Y) and ln(Z/Y) of black bodies from 1500 to 4000 K as polynomials of 1000 K / T, right to 3e-5:
+# ln(X/Y) and ln(Z/Y) of black bodies from 1500 to 4000 K as polynomials of 1000 K / T, accurate to 3e-5:
 _RT_BLACK_BODY = np.array(
     [
         [-4.000126, 12.204752, -15.201121, 9.181382, -1.693013, 0.073241],
@@ -255,15 +256,15 @@ RT_KELVINS, RT_GREENS = (1500, 60000), (0.02, 10.0)
 
 
 def rawtherapee_temperature(illuminant: ArrayLike, matrix: ArrayLike) -> TemperatureGreen:
-    """The Temperature and Green with which RawTherapee 5.9 and later takes the most of an illuminant out of a picture.
+    """The Temperature and Green with which RawTherapee 5.9 and later removes the most of an illuminant from a picture.
 
-    It takes one `matrix` from XYZ to camera RGB for all lights: see `c5.photos.sidecars.rawtherapee`.
+    It uses one `matrix` from XYZ to camera RGB for all lights: see `c5.photos.sidecars.rawtherapee`.
     """
     camera = np.asarray(matrix, dtype=np.float64)
     return _find_rawtherapee(tuple(as_illuminant(illuminant).tolist()), tuple(map(tuple, camera.tolist())))
 
 
-@lru_cache(maxsize=64)  # a sidecar asks, and what is noted of it
+@lru_cache(maxsize=64)  # a sidecar and the note on it ask for the same light
 def _find_rawtherapee(illuminant: tuple[float, ...], matrix: tuple[tuple[float, ...], ...]) -> TemperatureGreen:
     (low, high), greens = 1e6 / np.array(RT_KELVINS[::-1]), np.log(RT_GREENS)
     camera = np.array(matrix)
@@ -294,7 +295,7 @@ def _find_nearest(
     lowest: tuple[float, float],
     highest: tuple[float, float],
 ) -> Float64s:
-    """The two numbers in a box that leave white the least off gray, by ever finer grids around the best so far."""
+    """The two numbers in a box that leave white closest to gray, found on ever finer grids around the best so far."""
     low, high = np.array(lowest), np.array(highest)
     best = low
     for _ in range(12):
@@ -337,18 +338,19 @@ def temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float
     return np.stack([u + along_u * steps, v + along_v * steps], axis=-1)
 
 
-# What follows runs seven times a photograph, ten turns each: on plain numbers, which take a tenth of an array's time.
+# What follows runs seven times per photograph, ten rounds each, so it uses plain numbers: a tenth of the time of
+# arrays.
 
 
 def _count(x: float, y: float) -> TemperatureTint:
     """`xy_to_temperature` of two numbers."""
-    # Warm lights of large tints lie beyond the colors there are, where x + y is above 1.
+    # Warm lights with large tints lie beyond all real colors, where x + y is above 1.
     if not (0 < x < 1 and 0 < y < math.inf):
         raise ParameterError(NO_CHROMATICITY)
     scale = 1.5 - x + 6 * y
     u, v = 2 * x / scale, 3 * y / scale
     above = below = 0.0
-    for line in range(1, 31):  # up to the first that the color is not above
+    for line in range(1, 31):  # up to the first line that the color is not above
         _, line_u, line_v, along_u, along_v = _ROWS[line]
         below = (u - line_u) * along_v - (v - line_v) * along_u
         if below >= 0:
@@ -377,7 +379,7 @@ def _find_again(seen: tuple[float, ...], matrices: CameraMatrices) -> tuple[floa
         found = _solve([alpha * a + (1 - alpha) * b for a, b in zip(warm, cold, strict=True)], seen)
         if abs(found[0] - x) + abs(found[1] - y) < 1e-10:
             return found
-        # Where the turns go to and fro between two places, the truth is between them.
+        # Where the rounds alternate between two places, the truth is between them.
         x, y = found if turn < 30 else ((x + found[0]) / 2, (y + found[1]) / 2)
     return x, y
 

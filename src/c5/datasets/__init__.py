@@ -1,4 +1,4 @@
-"""Labelled photographs, one module a layout on disk."""
+"""Labelled photographs, one module per layout on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, thumbnails, intel_tau)
-"""Those of this package, in the order in which a folder is compared with them; plugins come after them."""
+"""The layouts of this package, in the order in which a folder is compared with them; plugins come after them."""
 
 
 def find_layout(path: Path, name: str | None = None) -> Dataset:
@@ -64,7 +64,7 @@ def find_layout(path: Path, name: str | None = None) -> Dataset:
 
 
 class _PluginLayout:
-    """A layout of another package. What goes wrong in it is told in one line that names the package."""
+    """A layout of another package. Its errors become one line that names the package."""
 
     def __init__(self, plugin: plugins.Plugin) -> None:
         self._plugin, self._layout = plugin, plugin.make()
@@ -83,7 +83,7 @@ class _PluginLayout:
 
 
 def examine(path: str | Path, layout: str | None = None) -> Found:
-    """What a dataset holds: its samples, and the files that do not fit with what to do about each."""
+    """What a dataset holds: its samples, and the files that do not fit, with what to do about each."""
     path = Path(path)
     found = find_layout(path, layout).read(path)
     if not found.samples and not found.problems:

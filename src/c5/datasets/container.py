@@ -1,7 +1,7 @@
 """Files of labelled images: the container that packs and prepared sets share. docs/file-formats.md specifies it.
 
-Records stand one after the other, each whole in itself, so that a writing that was stopped goes on where it was. The
-index at the end repeats their labels: opening a file reads nothing else, and a record is read when it is asked for.
+Records follow one another, each complete in itself, so that interrupted writing resumes where it stopped. The index at
+the end repeats their labels: opening a file reads nothing else, and a record is read when it is asked for.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ END = struct.Struct("<Q8s")  # where the index begins, magic
 RECORD, INDEX = b"shot", b"indx"
 
 MOST_INDEX_BYTES = 256 * 2**20
-"""An index never unpacks to more: a million images take less. Nor to much more than the records that it repeats."""
+"""An index never unpacks to more: a million images take less. Nor to much more than the records it repeats."""
 
 SMALL_INDEX_BYTES = 2**20
 
 UNPACKING_ERRORS = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error, zlib.error
 )  # fmt: skip
-"""What JSON, struct and zlib raise on damaged bytes, and what looking things up in damaged JSON does."""
+"""What JSON, struct and zlib raise on damaged bytes, and what lookups in damaged JSON raise."""
 
 
 class Format(NamedTuple):
@@ -94,7 +94,7 @@ class Container:
             raise ReadError(f"{self.path}: cannot be read: {error}; check the path") from None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs to read records of the same file: of the index, which is large, the features."""
+        """What another process needs to read records of the same file; of the large index, only the features."""
         kept = {key: value for key, value in self.index.items() if key == "features"}
         return {"path": self.path, "form": self.form, "index": kept}
 
@@ -107,7 +107,7 @@ class Record:
     number: int
     """Counted from 1."""
     entry: dict[str, Any]
-    """What the index says of it."""
+    """What the index says about it."""
 
     @property
     def path(self) -> Path:
@@ -115,7 +115,7 @@ class Record:
 
     @contextmanager
     def open(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The head and the payload of the record, checked. What goes wrong inside is the fault of a damaged file."""
+        """The head and the payload of the record, checked. Errors inside the block are reported as a damaged file."""
         entry = self.entry
         try:
             data = self.container.content[entry["offset"] : entry["offset"] + entry["length"]]
@@ -154,7 +154,7 @@ def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
             _check_place(entry, offset)
         return index
     except UNPACKING_ERRORS as error:
-        remedy = "copy it again, or let the writing that began it finish"
+        remedy = "copy it again, or let the command that writes it finish"
         raise DataError(f"{path}: cut short or damaged: {error}; {remedy}") from error
 
 
@@ -217,7 +217,7 @@ def check_types(values: list[Any], kind: type) -> None:
 
 
 class Report(NamedTuple):
-    """What became of a writing."""
+    """The result of writing a file."""
 
     written: int
     skipped: list[Problem]
@@ -229,16 +229,16 @@ class BusyError(WriteError):
 
 
 class Encoded(NamedTuple):
-    """What is written of one image."""
+    """What is written for one image."""
 
     image: dict[str, Any]
-    """What the record says about the payload: `source`, a digest of what it was made of and how; `content`, a digest of
-    what it holds; and more as the format needs it."""
+    """What the record says about the payload: `source`, a digest of what it was made from and how; `content`, a digest
+    of what it holds; and whatever else the format needs."""
     payload: bytes
 
 
 Encode = Callable[[Sample, str | None], Encoded | str]
-"""What is to be written of a sample; only the digest of its source if that is the one given."""
+"""Gives what to write for a sample, or only the digest of its source if that is the one given."""
 
 
 def write_container(
@@ -252,11 +252,12 @@ def write_container(
     complete: bool = False,
     more: dict[str, Any] | None = None,
 ) -> Report:
-    """Write samples to one file, whole or not at all; nothing if it is to be `complete` and an image cannot be used.
+    """Write samples to one file, whole or not at all; if `complete`, only if every image can be used.
 
-    Records gather in a file with `.part` after its name, which becomes the file at the end. If it is there already, a
-    writing was stopped: what is in it and still the same is not made again. The result is the same to the last byte.
-    `each(function, items)` gives every item with its result, in order. `more` goes into the index.
+    Records are collected in a file with `.part` after its name, which becomes the file at the end. If it exists
+    already, an earlier run was interrupted: its records that are still the same are not made again. The result is the
+    same to the last byte. `each(function, items)` gives every item with its result, in order. `more` goes into the
+    index.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.exists() and not overwrite:
@@ -311,7 +312,7 @@ def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, eac
 
 
 def _attempt(encode: Encode, task: tuple[Sample, str | None]) -> Encoded | str | C5Error:
-    """What is to be written, or what is wrong: one bad image does not end the work on the others."""
+    """What to write, or what is wrong: one bad image does not stop the work on the others."""
     try:
         return encode(*task)
     except C5Error as error:
@@ -320,7 +321,7 @@ def _attempt(encode: Encode, task: tuple[Sample, str | None]) -> Encoded | str |
 
 @dataclass
 class _Draft:
-    """A file that is being written: records, of which the first may be from an earlier writing."""
+    """A file being written: its records, the first of which may be from an earlier run."""
 
     file: BinaryIO
     form: Format
@@ -333,7 +334,7 @@ class _Draft:
     _end: int = 0
 
     def __post_init__(self) -> None:
-        """Take over the whole records of an earlier writing."""
+        """Take over the complete records of an earlier run."""
         start, found = START.pack(self.form.magic, self.form.version), self.file.read(START.size)
         if not start.startswith(found):
             raise _in_the_way(Path(self.file.name))
@@ -353,7 +354,7 @@ class _Draft:
         return {head["name"]: head["image"]["source"] for head in self._kept}
 
     def keep(self, sample: Sample, source: str) -> bool:
-        """Whether the next record of the earlier writing is this sample; then it stays."""
+        """Whether the next record of the earlier run is this sample; then it stays."""
         if len(self.entries) >= len(self._kept):
             return False
         entry = self._kept[len(self.entries)]
@@ -364,7 +365,7 @@ class _Draft:
         return True
 
     def append(self, sample: Sample, encoded: Encoded) -> None:
-        """Write the record of a sample after the last one; what an earlier writing had there is cut off."""
+        """Write the record of a sample after the last one; what an earlier run had there is cut off."""
         head = {**self._describe(sample), "image": encoded.image}
         chunk = _make_chunk(RECORD, head, encoded.payload)
         del self._kept[len(self.entries) :]
@@ -372,7 +373,7 @@ class _Draft:
         self._add({**head, "offset": self._end, "length": len(chunk)})
 
     def finish(self, more: dict[str, Any]) -> None:
-        """Write the index. Names and sets stand in it once, not in the samples."""
+        """Write the index. It has names and sets once, not in each sample."""
         samples = [
             {key: value for key, value in entry.items() if key not in ("names", "sets")} for entry in self.entries
         ]
@@ -382,7 +383,7 @@ class _Draft:
         os.fsync(self.file.fileno())
 
     def _write(self, data: bytes) -> None:
-        """Put bytes after the last record, in the place of whatever is there."""
+        """Put bytes after the last record, replacing whatever is there."""
         self.file.seek(self._end)
         self.file.truncate()
         self.file.write(data)
@@ -426,11 +427,11 @@ class _Draft:
 
 
 def _open_part(part: Path) -> BinaryIO:
-    """Open the file of a writing, new or stopped, for this process alone where the system has such locks."""
+    """Open a part file, new or left over, for this process alone if the system has such locks."""
     while True:
         if os.path.lexists(part):
             status = os.lstat(part)
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # what a link leads to is somebody's
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # a link's target is somebody's
                 raise _in_the_way(part)
         file = open(part, "r+b", opener=lambda path, flags: os.open(path, flags | os.O_CREAT, 0o666))  # noqa: SIM115
         try:
@@ -454,11 +455,11 @@ def _lock(file: BinaryIO, part: Path) -> None:
 
 
 def _in_the_way(part: Path) -> WriteError:
-    return WriteError(f"{part}: in the way, and not of a writing to go on with; move or remove it")
+    return WriteError(f"{part}: in the way, and not a file to continue with; move or remove it")
 
 
 def _read_chunk(file: BinaryIO, position: int) -> bytes:
-    """The bytes of the chunk at a place of a file, as many of them as there are."""
+    """The bytes of the chunk at a position in a file, as many as there are."""
     size = file.seek(0, os.SEEK_END)
     file.seek(position)
     prefix = file.read(CHUNK.size)

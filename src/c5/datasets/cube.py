@@ -1,8 +1,8 @@
 """Cube+ and its challenge as downloaded: images `1.PNG`, `2.PNG`, ... and `cube+_gt.txt`, one line per image.
 
 The camera is a Canon 550D. A SpyderCube stands in the lower right corner of each image; the files with the lights of
-its two sides are not read, only the one with a single light for an image. The sensor saturates at other numbers from
-image to image: within two of an image's largest number, a pixel is clipped.
+its two sides are not read, only the one with a single light for an image. The saturation level varies from image to
+image: a pixel within two of the image's largest number is clipped.
 
 N. Banic, K. Koscevic and S. Loncaric, "Unsupervised learning for color constancy", arXiv:1712.00436, and the page of
 the dataset.
@@ -35,7 +35,7 @@ SPYDER_CUBE = np.array([(2050, 1050), (2601, 1050), (2601, 1732), (2050, 1732)],
 
 @dataclass(frozen=True, eq=False)
 class CubeImage(ImageFile):
-    """An image whose largest number, less two, is the level of saturation."""
+    """An image whose largest number, less two, is the saturation level."""
 
     def read(self) -> LinearImage:
         image = super().read()
@@ -59,7 +59,7 @@ def read(folder: Path) -> Found:
 
 
 def _read_dataset(labels: Path, found: Found) -> None:
-    """Add the samples that one file of labels is for, and what does not fit."""
+    """Add the samples of one label file, and what does not fit."""
     dataset = DATASETS[labels.name.lower()]
     images = [path for path in files_below(labels.parent, "[0-9]*.png") if path.stem.isdecimal()]
     images = [path for path in images if path.parent == labels.parent] or images

@@ -1,4 +1,4 @@
-"""What is known about the datasets beside what their files say: the names of their cameras."""
+"""What is known about the datasets beyond what their files say: the names of their cameras."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def match_name(camera: str, matrices: Collection[str]) -> str | None:
 
 
 def leave_out(matrices: Mapping[str, CameraMatrices], cameras: Iterable[str]) -> dict[str, CameraMatrices]:
-    """A table without these cameras, and without any that has the very matrices of one: makers sell a sensor twice."""
+    """A table without these cameras, and without any that has the same matrices as one: makers sell a sensor twice."""
     barred = {full_name(camera) for camera in cameras}
     hidden = {each.content for name, each in matrices.items() if full_name(name) in barred}
     return {name: each for name, each in matrices.items() if each.content not in hidden}

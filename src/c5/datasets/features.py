@@ -1,4 +1,4 @@
-"""What training and evaluation compute of an image, each kind with a key and a compact encoding."""
+"""What training and evaluation compute from an image, each kind with a key and a compact encoding."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ CODES = 8192
 
 
 class Feature(Protocol[Made]):
-    """One kind of thing that is computed of an image."""
+    """One kind of thing computed from an image."""
 
     @property
     def key(self) -> str:
-        """What tells it from any other, the way it is computed included."""
+        """Identifies it, including the way it is computed."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Feature(Protocol[Made]):
         ...
 
     def decode(self, data: bytes) -> Made:
-        """What `encode` has made; damaged bytes raise an error of `zlib`, `struct` or NumPy."""
+        """Undo `encode`; damaged bytes raise an error of `zlib`, `struct` or NumPy."""
         ...
 
 
@@ -166,7 +166,7 @@ def encode_sparse(rows: Float32s, lag: int) -> bytes:
 
 
 def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
-    """What `encode_sparse` has made."""
+    """Undo `encode_sparse`."""
     size = shape[0] * shape[1]
     raw = np.frombuffer(zlib.decompressobj().decompress(data, size // 8 + 2 * size), np.uint8)
     filled = np.unpackbits(raw[: size // 8]).reshape(shape).astype(np.bool_)
@@ -183,7 +183,7 @@ def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
 
 
 def feature_rng(digest: str) -> np.random.Generator:
-    """Chance that depends on the image alone."""
+    """Random numbers that depend on the image alone."""
     return np.random.default_rng(int(digest[:16], 16))
 
 

@@ -2,9 +2,9 @@
 
 Each image `NNNNNN.png` has `NNNNNN.txt` (its illuminant, one number per line), `NNNNNN_camera.txt`, `NNNNNN_ccm.txt`
 (3x3), and in Gehler-Shi `NNNNNN_exif.mat` with ISO, aperture and exposure time, or at least `NNNNNN_exif.txt` (first
-the logarithms of exposure time and aperture, about their mean). The numbers in `NNNNNN_scene.txt` of NUS are not used:
-images of two cameras with the same number do not show the same scene.
-`cvfolds.txt` in a folder has the cross-validation fold of each of its images, one line per image.
+the logarithms of exposure time and aperture, relative to their mean). The numbers in `NNNNNN_scene.txt` of NUS are not
+used: images of two cameras with the same number do not show the same scene. `cvfolds.txt` in a folder has the
+cross-validation fold of each of its images, one line per image.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "ffcc"
 DESCRIPTION = "a checkout of google/ffcc, or a folder inside one"
 
 DATASETS = {"GehlerShi": "Gehler-Shi", "Cheng": "NUS"}
-"""Names of datasets by a folder on the way to their images."""
+"""Names of datasets by a folder in the path of their images."""
 
 
 def recognises(folder: Path) -> bool:
@@ -33,7 +33,7 @@ def recognises(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Found:
-    """The samples below a checkout of the repository, or below any folder of it; thumbnails are passed over."""
+    """The samples below a checkout of the repository, or below any folder of it; thumbnails are skipped."""
     found = Found([], [])
     by_folder: dict[Path, list[Path]] = {}
     for path in _files(folder, "[0-9]*.png"):
@@ -54,7 +54,7 @@ def read(folder: Path) -> Found:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    """Those of that name below a folder, in order; a folder of thumbnails is read only where it is the one given."""
+    """The matching files below a folder, in order; a folder of thumbnails is read only if it is the one given."""
     paths = files_below(folder, pattern)
     return [path for path in paths if not any(part.endswith("Thumb") for part in path.relative_to(folder).parts)]
 
@@ -82,7 +82,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _read_capture(path: Path) -> Capture | None:
-    """How a photograph was taken; baseline noise and exposure are not known, and taken for 1 and 0."""
+    """How a photograph was taken; baseline noise and exposure are not known and taken to be 1 and 0."""
     whole, features = _beside(path, "_exif.mat"), _beside(path, "_exif.txt")
     if whole.exists() and find_spec("scipy") is not None:
         exif: Any = read_mat(whole).get("exif")

@@ -1,9 +1,9 @@
 """The folder that the published C5 code trains on.
 
 An image `NAME_sensorname_CAMERA.png`, 16-bit and linear, has `NAME_sensorname_CAMERA_metadata.json` with its illuminant
-in `illuminant_color_raw` or `gt_ill`. The camera is all of what follows the last `_sensorname_`. The published code
-asks whether a camera's name is *inside* that of a file, so that holding out Canon1D holds out Canon1DsMkIII as well;
-here names are compared whole.
+in `illuminant_color_raw` or `gt_ill`. The camera is everything after the last `_sensorname_`. The published code asks
+whether a camera's name is *inside* that of a file, so that holding out Canon1D holds out Canon1DsMkIII as well; here
+whole names are compared.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 PNG files of 12-bit numbers below folders `canon1d` and `canon5d`, or named `8D5U*` and `IMG_*` as these cameras did;
 `NAME_macbeth.txt` with the corners of the color checker; and `real_illum_568.mat`, whose `real_rgb` has the illuminants
-in the order of the files' names. `threefoldCVsplit.mat`, where it is there too, gives the folds.
+in the order of the files' names. `threefoldCVsplit.mat`, if present, gives the folds.
 
 L. Shi and B. Funt, "Re-processed version of the Gehler color constancy dataset of 568 images", Simon Fraser University.
 """
@@ -27,7 +27,7 @@ CAMERAS = {"canon1d": "Canon1D", "canon5d": "Canon5D"}
 PREFIXES = {"8d5u": "canon1d", "img_": "canon5d"}
 BLACK = {"Canon1D": 0, "Canon5D": 129}  # Shi and Funt
 WHITE = {"Canon1D": 0xE20, "Canon5D": 0xE6C}
-"""Where the sensors saturate, of the 4095 that 12 bits allow: the table of cameras in dcraw."""
+"""Where the sensors saturate, out of the 4095 that 12 bits allow; from dcraw's table of cameras."""
 
 LABELS = "real_illum*.mat"
 FOLDS = "threefoldCVsplit.mat"
@@ -85,7 +85,7 @@ def _camera(path: Path, folder: Path) -> str:
 
 
 def _read_chart(path: Path) -> tuple[tuple[float, float], Float64s]:
-    """Width and height of the picture that was marked, and the four corners of the chart in it, going around."""
+    """Width and height of the picture that was marked, and the four corners of the chart in it, in order around it."""
     values = read_numbers(path, None)
     if values.size < 10 or not (np.isfinite(values).all() and (values[:2] > 0).all()):
         raise DataError(f"{path}: needs width and height, then x and y of four corners; download it again")

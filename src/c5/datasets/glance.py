@@ -10,11 +10,11 @@ from pathlib import Path
 
 MOST_NAMES = 20_000
 MOST_NAMES_IN_A_FOLDER = 4_000
-"""As many of the names are looked at: enough to tell a layout, too few to take long."""
+"""How many names are looked at: enough to recognise a layout, too few to take long."""
 
 
 def glance(folder: Path) -> Iterator[Path]:
-    """The files in a folder and below, the nearest first, up to a bound. What cannot be opened is passed over."""
+    """The files in a folder and below, the nearest first, up to a limit. What cannot be opened is skipped."""
     left = MOST_NAMES
     folders = deque([folder])
     while folders and left > 0:

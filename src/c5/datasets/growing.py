@@ -1,5 +1,5 @@
-"""Arrays that grow: in memory while they are small, beyond that in a file that is mapped, of which memory holds what is
-in use."""
+"""Arrays that grow: in memory while they are small, beyond that in a mapped file, of which only the parts in use are in
+memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from c5.errors import WriteError
 from c5.io.files import cache_folder
 
 MOST_BYTES = 2**32
-"""So much of an array stays in memory."""
+"""Up to this size, an array stays in memory."""
 
 
 class Growing:
-    """Bytes that are added one after the other, and become an array at last."""
+    """Bytes that are added one after the other and become an array in the end."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = MOST_BYTES if most is None else most
@@ -50,7 +50,7 @@ class Growing:
 
 
 def open_unpacked() -> BinaryIO:
-    """A file for arrays. It has no name: it is gone when nobody maps it any more, however the processes end."""
+    """A file for arrays. It has no name, so it is gone when nobody maps it any more, however the processes end."""
     folder = cache_folder() / "unpacked"  # not where temporary files are: that may be memory
     folder.mkdir(parents=True, exist_ok=True)
     return tempfile.TemporaryFile(dir=folder)

@@ -25,14 +25,14 @@ DIM, MANY, MOSTLY = 0.1, 0.02, 0.3
 """Levels look wrong if nothing is brighter than this, if this share of the pixels is at the brightest value of
 a channel without being clipped, or if this share is clipped."""
 FEW = 4
-"""Images of a camera that a quick look is at."""
+"""Images per camera in a quick look."""
 
 
 class Look(NamedTuple):
     """What one image is like."""
 
     size: Size
-    peak: float  # its largest value, of the range
+    peak: float  # its largest value, as a part of the range
     piled: float  # the share of pixels at the largest value of a channel, if they are not clipped
     clipped: float
 
@@ -53,7 +53,7 @@ class Group:
 
     @property
     def usual_size(self) -> Size | None:
-        """The size of more than half of the images, on whichever side they lie; None where there is no such size."""
+        """The size of more than half of the images, landscape or portrait; None if there is no such size."""
         ranked = Counter(map(_upright, self.sizes.values())).most_common(1)
         return ranked[0][0] if ranked and 2 * ranked[0][1] > len(self.sizes) else None
 
@@ -109,7 +109,7 @@ def make_notes(groups: Sequence[Group]) -> list[str]:
 
 
 def find_odd_levels(groups: Iterable[Group]) -> list[str]:
-    """What speaks for wrong levels, camera by camera: a range that is hardly used, or values that pile up."""
+    """Signs of wrong levels, camera by camera: a range that is hardly used, or values that pile up."""
     notes = []
     for group in groups:
         if not group.looks:

@@ -1,9 +1,10 @@
-"""INTEL-TAU as downloaded, in its version of 1080p TIFF files, from which the black level is off already.
+"""INTEL-TAU as downloaded, in its version of 1080p TIFF files, which have the black level subtracted already.
 
-A folder for each camera, as Canon_5DSR, with folders for kinds of scenes, in which each `NAME.tiff` has `NAME.wp`: its
-white point, as three numbers, or as the two ratios R/G and B/G. Images with the same number in the same kind of scenes
-are taken for the same scene, whatever their cameras: many scenes were photographed with all three. Files of text with
-`fold` and a number in their names, where there are any, list the images of each fold, one a line; `ten-fold` uses them.
+A folder for each camera, such as Canon_5DSR, has folders for kinds of scenes, in which each `NAME.tiff` has `NAME.wp`:
+its white point, as three numbers, or as the two ratios R/G and B/G. Images with the same number in the same kind of
+scenes are taken to show the same scene, whatever their cameras: many scenes were photographed with all three. Text
+files with `fold` and a number in their names, if there are any, list the images of each fold, one per line; `ten-fold`
+uses them.
 
 F. Laakom, J. Raitoharju, J. Nikkanen, A. Iosifidis and M. Gabbouj, "INTEL-TAU: a color constancy dataset", IEEE Access,
 2021.
@@ -75,7 +76,7 @@ def _read_fold(path: Path) -> dict[str, int]:
 
 
 def _find_fold(path: Path, folds: dict[str, int]) -> int | None:
-    """By as much of its path as the lists give: names alone may be those of several cameras."""
+    """Matched by as much of its path as the lists give: several cameras may use the same names."""
     parts = path.resolve().with_suffix("").parts
     ends = ("/".join(parts[-count:]) for count in (3, 2, 1))
     return next((folds[end] for end in ends if end in folds), None)

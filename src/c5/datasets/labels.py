@@ -1,4 +1,4 @@
-"""Small text files beside images: numbers, words, illuminants. What is wrong with one is said in one line."""
+"""Small text files beside images: numbers, words, illuminants. Errors are one line each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_label(rgb: ArrayLike, path: Path) -> Float64s:
 
 
 def read_numbers(path: Path, count: int | None) -> Float64s:
-    """All numbers of a text file, as many as there must be."""
+    """All numbers of a text file; there must be `count` of them."""
     try:
         values = np.array(read_text(path).replace(",", " ").split(), dtype=np.float64)
     except (OSError, ValueError):

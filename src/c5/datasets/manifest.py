@@ -29,7 +29,7 @@ FILE = "manifest.csv"
 COLUMNS = ("path", "camera", "r", "g", "b")
 MORE = ("dataset", "scene", "fold", "black", "white", "mask", "masked")
 MOST_NAMED = 20
-"""If more rows than these cannot be used, they are counted and only the first is named."""
+"""If more rows than this cannot be used, they are counted and only the first is named."""
 
 
 def recognises(folder: Path) -> bool:
@@ -124,7 +124,7 @@ def _read_sample(files: _Files, row: dict[str, str]) -> Sample:
 
 
 def _read_polygons(text: str, path: Path) -> tuple[Float64s, ...]:
-    """Polygons are parted by semicolons; each is x and y of its corners."""
+    """Polygons are separated by semicolons; each is x and y of its corners."""
     try:
         polygons = tuple(
             np.array(each.split(), dtype=np.float64).reshape(-1, 2) for each in text.split(";") if each.strip()
@@ -169,7 +169,7 @@ def _fold(name: str) -> str:
 
 
 def _read_levels(row: dict[str, str], path: Path) -> tuple[Levels, Levels | None]:
-    """Black and white of a row: a number each, or three, one a channel."""
+    """Black and white of a row: a number each, or three, one per channel."""
     levels: dict[str, Levels] = {}
     for name in ("black", "white"):
         try:

@@ -50,7 +50,7 @@ def read(folder: Path) -> Found:
 
 
 def _read_camera(labels: Path, camera: str, images: dict[str, Path], found: Found) -> set[str]:
-    """Add the samples of one camera, and what does not fit; the names that its file lists."""
+    """Add the samples of one camera, and what does not fit; returns the names that its file lists."""
     variables = read_mat(labels)
     names = [
         Path(name).stem if name.lower().endswith(".png") else name

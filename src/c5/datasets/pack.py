@@ -1,4 +1,4 @@
-"""The .c5data file: images at working size, 16 bits a channel, with their labels. docs/file-formats.md specifies it."""
+"""The .c5data file: images at working size, 16 bits per channel, and their labels. See docs/file-formats.md."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], 
 
 
 def _encode(sample: Sample, earlier: str | None) -> Encoded | str:
-    """A sample's image at working size. One in which nothing counts is refused."""
+    """A sample's image at working size. An image in which nothing counts is refused."""
     source = sample.pixels.digest()
     if source == earlier:
         return source
@@ -96,7 +96,7 @@ def _encode(sample: Sample, earlier: str | None) -> Encoded | str:
 
 
 def _pack_flags(image: LinearImage) -> bytes:
-    """Masked and clipped pixels, a bit each; nothing where there are none."""
+    """Masked and clipped pixels, a bit each; nothing if there are none."""
     if image.mask.all() and not image.clipped.any():
         return b""
     return np.packbits(np.stack([~image.mask, image.clipped])).tobytes()

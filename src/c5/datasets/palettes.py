@@ -1,4 +1,4 @@
-"""An image as a few hundred weighted colors, so that training can take it into any camera and any light."""
+"""An image as a few hundred weighted colors, so that training can convert it to any camera and any light."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from c5.histograms import Grid, cell_position, cell_weights
 from c5.image import WORKING_PIXELS, Crop, LinearImage, shrink
 
 POINTS = 1024
-"""Most colors of a palette; the rarest of more are left out."""
+"""Most colors in a palette; beyond that, the rarest are left out."""
 FINE = Grid(128)
 """The colors of a palette are the cells of this grid."""
 CODE_STEP = 0.06
@@ -36,11 +36,11 @@ _COUNT = struct.Struct("<H")
 
 @dataclass(frozen=True, eq=False)
 class Palettes:
-    """The palettes of images. The points of all of them stand in one array, so that short palettes take little."""
+    """The palettes of images. All points are in one array, so that short palettes take little space."""
 
     powers: tuple[int, ...]
     cells: NDArray[np.int16]
-    """(points,) numbers of cells of the fine grid; `cell_colors` has their log-chroma."""
+    """(points,) cell numbers on the fine grid; `cell_colors` has their log-chroma."""
     codes: NDArray[np.uint8]
     """(points, powers) codes of weights, one for each power of brightness; `code_weights` has the weights. Colors of
     gradients have only the first."""
@@ -52,7 +52,7 @@ class Palettes:
 
 
 def join(palettes: Iterable[Palettes]) -> Palettes:
-    """The palettes of several images as one value. Each is let go before the next is asked for."""
+    """The palettes of several images as one value. Each is released before the next is asked for."""
     cells, codes = Growing(), Growing()
     spans: list[NDArray[np.int64]] = []
     powers: tuple[int, ...] = ()
@@ -103,7 +103,7 @@ def cell_colors() -> Float64s:
 
 @cache
 def code_weights(step: float = CODE_STEP, codes: int = 256) -> Float32s:
-    """(codes,) the weight that each code stands for, relative to all of an image. Code 0 is no weight."""
+    """(codes,) the weight that each code stands for, relative to the whole image. Code 0 is no weight."""
     weights = np.exp(-step * (np.arange(codes) - 1.0))
     weights[0] = 0
     return np.asarray(weights, dtype=np.float32)
@@ -123,7 +123,7 @@ def encode(palettes: Palettes) -> bytes:
 
 
 def decode(data: bytes, powers: tuple[int, ...]) -> Palettes:
-    """What `encode` has made. Damaged bytes raise `ValueError`, `struct.error`, `zlib.error` or `IndexError`."""
+    """Undo `encode`. Damaged bytes raise `ValueError`, `struct.error`, `zlib.error` or `IndexError`."""
     views = len(VIEWS)
     most = _COUNT.size + 4 * views + 2 * views + 2 * views * POINTS * (2 + len(powers))
     raw = zlib.decompressobj().decompress(data, most)
@@ -168,7 +168,7 @@ def _palette(cells: Float64s) -> list[tuple[NDArray[np.int16], NDArray[np.uint8]
 
 
 def _views(image: LinearImage, rng: np.random.Generator) -> Iterator[LinearImage]:
-    """The image; parts of it; smaller, area-averaged or as a thumbnail of picked pixels. Small ones have no smaller."""
+    """The image; parts of it; smaller copies, area-averaged or of picked pixels. Small images are not reduced."""
     yield image
     if image.rgb[..., 0].size <= WORKING_PIXELS // 4:
         yield _add_noise(Crop.random(rng, 0.5).cut(image), rng)

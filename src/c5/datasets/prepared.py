@@ -1,4 +1,4 @@
-"""The .c5set file: all that training and evaluation need of images, without the images.
+"""The .c5set file: all that training and evaluation need from images, without the images.
 
 One pass over a dataset makes it; after that, neither decoders nor the images themselves are needed.
 docs/file-formats.md specifies it.
@@ -32,14 +32,14 @@ DESCRIPTION = "a .c5set prepared set"
 FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
 
 FEW = 16
-"""Processes are not worth their start for fewer images."""
+"""Starting processes does not pay for fewer images."""
 
 WAIT_SECONDS = 0.2
 """How long to wait for another process before looking again."""
 
 
 class PreparedImage(Record):
-    """What a prepared set holds of one image."""
+    """What a prepared set holds for one image."""
 
     def read(self) -> LinearImage:
         raise DataError(f"{self.path}: a prepared set holds no pixels; give the images themselves")
@@ -113,10 +113,10 @@ def prepare(
     track: Callable[[Iterable[Sample]], Iterable[Sample]] = iter,
     folder: Path | None = None,
 ) -> list[Sample]:
-    """The same samples with all of these features at hand.
+    """The same samples with all of these features prepared.
 
     Samples that have them stay as they are. The others are prepared into a set in the user's cache folder, once: the
-    next call with the same images finds it there, and one at the same time in another process waits for it. An image
+    next call with the same images finds it there, and a simultaneous call in another process waits for it. An image
     that cannot be used is an error.
     """
     wanted = {feature.key: feature for feature in features}
@@ -131,7 +131,7 @@ def prepare(
     path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a cache that cannot be written is only slower
+    except OSError:  # without a writable cache, it is only slower
         path = _passing_folder() / path.name
     busy = False
     while not path.exists():

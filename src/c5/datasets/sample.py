@@ -33,12 +33,12 @@ class Pixels(Protocol):
     def read(self) -> LinearImage: ...
 
     def digest(self) -> str:
-        """64 hexadecimal digits, the same for the same pixels: what is computed from them is kept by it."""
+        """64 hexadecimal digits, the same for the same pixels: results computed from them are cached under it."""
         ...
 
 
 class Prepared(Protocol):
-    """What a prepared set holds of an image: encoded features by their keys."""
+    """What a prepared set holds for an image: encoded features by their keys."""
 
     def has(self, key: str) -> bool: ...
 
@@ -56,7 +56,7 @@ class ImageFile:
     path: Path
     black: Levels = 0
     white: Levels | None = None
-    """Must be given where `black` is one for each channel."""
+    """Required if `black` is one for each channel."""
     masked: tuple[Float64s, ...] = ()
     """Polygons (corners, 2), x and y of pixels: what they cover does not count."""
     drawn_on: tuple[float, float] | None = None
@@ -121,7 +121,7 @@ def cover(polygons: Sequence[Float64s], size: tuple[int, ...]) -> Bools:
 
 @dataclass(frozen=True)
 class Capture:
-    """How a photograph was taken, as far as it is known. Used to find photographs taken alike, never to estimate."""
+    """How a photograph was taken, as far as known. Used to find similarly taken photographs, never to estimate."""
 
     gain: float | None = None
     """ISO times the baseline noise of the camera."""
@@ -141,7 +141,7 @@ class Sample:
     """Cameras are told apart by their whole name: Canon1D is not Canon1DsMkIII."""
     dataset: str
     name: str
-    """Unlike that of any other photograph: dataset/camera/file."""
+    """Unique for each photograph: dataset/camera/file."""
     scene: str | None = None
     """The same for photographs of one scene, within a dataset."""
     ccm: Float64s | None = None
@@ -150,11 +150,11 @@ class Sample:
     fold: int | None = None
     """Its published cross-validation fold, from 0."""
     cameras: frozenset[str] = frozenset()
-    """All cameras whose images, labels or matrices went into it; its own alone, if it was taken and not made."""
+    """All cameras whose images, labels or matrices went into it; only its own if it was taken and not made."""
     sources: frozenset[str] = frozenset()
-    """The names of all photographs whose pixels or labels went into it; its own alone, if it was taken and not made."""
+    """The names of all photographs whose pixels or labels went into it; only its own if it was taken and not made."""
     prepared: Prepared | None = None
-    """What has been computed of it already."""
+    """What has been computed from it already."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cameras", self.cameras or frozenset({self.camera}))
@@ -188,7 +188,7 @@ class Found(NamedTuple):
 
     @contextmanager
     def noting(self, path: Path) -> Iterator[None]:
-        """Turn a DataError into a problem of that file: reading the others goes on."""
+        """Turn a DataError into a problem of that file: reading continues with the others."""
         try:
             yield
         except DataError as error:

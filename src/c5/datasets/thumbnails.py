@@ -1,9 +1,9 @@
 """Cube+ and INTEL-TAU as thumbnails of 64x64, as the public repository of DMCC carries them.
 
 A folder for each camera, `Cube+`, `TAU_C_5DSR`, `TAU_N_D810` or `TAU_S_IMX135`, holds `numpy_data/NAME.npy` (linear raw
-RGB, the black level off, float32) and `numpy_labels/NAME.npy` (the illuminant). Each image was divided by its highest
-value, so nothing says which pixels were clipped: those near the highest value are taken to be. The calibration object
-and what was cut away are 0.
+RGB, black level subtracted, float32) and `numpy_labels/NAME.npy` (the illuminant). Each image was divided by its
+highest value, so nothing says which pixels were clipped: those near the highest value are taken to be. The calibration
+object and what was cut away are 0.
 
 S. Yue and M. Wei, "Effective cross-sensor color constancy using a dual-mapping strategy", JOSA A, 2024.
 """
@@ -37,12 +37,12 @@ CAMERAS = {
     "TAU_N_D810": ("INTEL-TAU", "Nikon_D810"),
     "TAU_S_IMX135": ("INTEL-TAU", "Sony_IMX135"),
 }
-"""Dataset and camera of the folders. Others in the repository hold NUS again, smaller, and are not read."""
+"""Dataset and camera of each folder. Others in the repository hold smaller copies of NUS and are not read."""
 
 
 CLIPPED = 0.98
-"""A pixel with a channel above this part of the image's highest value counts as clipped. Where nothing is, that costs
-a pixel or two."""
+"""A pixel with a channel above this part of the image's highest value counts as clipped. If nothing is clipped, that
+costs a pixel or two."""
 
 
 @dataclass(frozen=True, eq=False)

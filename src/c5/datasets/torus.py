@@ -22,7 +22,8 @@ class Torus:
     step: float = 1 / 32
     """The width of a bin in nats. The torus is bins * step around."""
     weight_power: float = 0.5
-    """Colors are weighted by brightness, the geometric mean of RGB, to this power; by 0 all alike, as in the paper."""
+    """Colors are weighted by brightness, the geometric mean of RGB, to this power; 0 is all equally, as in the
+    paper."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Photographs averaged to zones, so that a model can be trained for what a statistics block gives it."""
+"""Photographs averaged to zones, so that a model can be trained on what a statistics block provides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from c5.zones import average_zones, check_zones
 
 @dataclass(frozen=True, eq=False)
 class ZonedPixels:
-    """The zones of an image, in place of its pixels."""
+    """The zones of an image, instead of its pixels."""
 
     pixels: Pixels
     zones: tuple[int, int]
@@ -30,7 +30,7 @@ class ZonedPixels:
 
 
 def zone_sample(sample: Sample, zones: tuple[int, int]) -> Sample:
-    """A photograph in zones: an image that was made, of this photograph alone."""
+    """A photograph in zones: an image made from this photograph alone."""
     check_zones(zones)
     name = f"{sample.name}@{zones[0]}x{zones[1]}"
     return replace(sample, pixels=ZonedPixels(sample.pixels, zones), name=name, sources=sample.sources, prepared=None)

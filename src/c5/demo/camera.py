@@ -88,7 +88,7 @@ class VirtualCamera:
         return np.asarray(matrix / (matrix @ D50_WHITE).max())
 
     def expose(self, rgb: NDArray[np.floating], rng: np.random.Generator) -> NDArray[np.uint16]:
-        """Sensor numbers, black level included, of light with the white level at 1: noise, rounding, clipping."""
+        """Sensor numbers, black level included, for light with the white level at 1: noise, rounding, clipping."""
         light = np.maximum(rgb, 0).astype(np.float32)
         sigma = np.sqrt(np.float32(self.shot_noise) * light + np.float32(self.read_noise**2))
         noisy = light + sigma * rng.standard_normal(light.shape, dtype=np.float32)

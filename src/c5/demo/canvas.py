@@ -160,13 +160,13 @@ class Canvas:
     def noise(
         self, rng: np.random.Generator, cells: float, octaves: int = 5, falloff: float = 0.5, stretch: float = 1.0
     ) -> Values:
-        """Smooth random field, mean 0 and variance 1; `cells` bumps a unit of height, `stretch` times wider than high.
+        """Smooth random field, mean 0 and variance 1; `cells` bumps per unit height, `stretch` times wider than high.
 
         Each octave is twice as fine and `falloff` as strong as the one before; octaves finer than a pixel are left out.
         """
         own = np.random.default_rng(rng.integers(1 << 62))  # the number of octaves must not shift the caller's stream
         height, width = self.mask.shape
-        rows, columns = cells * self.pixel, cells / stretch * self.pixel  # knots a pixel
+        rows, columns = cells * self.pixel, cells / stretch * self.pixel  # knots per pixel
         grid = own.standard_normal((_knots(height, rows), _knots(width, columns)), dtype=np.float32)
         power, strength = 1.0, 1.0
         for _ in range(octaves - 1):
@@ -259,7 +259,7 @@ def _spline(count: int, step: float, start: float) -> tuple[NDArray[np.intp], Va
 
 
 def _interpolate(coefficients: Values, count: int, step: float, start: float = 0.0) -> Values:
-    """The spline along the first axis. Written out: calls of BLAS this small wait for its threads on a busy machine."""
+    """The spline along the first axis. Written out: BLAS calls this small wait for its threads on a busy machine."""
     knot, weights = _spline(count, step, start)
     weights = weights.reshape(4, count, *[1] * (coefficients.ndim - 1))
     total = weights[0] * coefficients[knot]

@@ -25,7 +25,7 @@ from c5.image import project
 
 COLUMNS, ROWS = 6, 4
 PATCH, FRAME = 0.42, 0.3
-"""Half the side of a patch, and what the frame has outside of the patches' cells, in cells."""
+"""Half the side of a patch, and how far the frame reaches beyond the patches' cells, in cells."""
 
 
 class Pose(NamedTuple):
@@ -46,7 +46,7 @@ class Pose(NamedTuple):
     def random(
         cls, canvas: Canvas, rng: np.random.Generator, width: float, *, tilt: float = 0.9, turn: float = np.pi
     ) -> Pose:
-        """A chart about `width` wide, anywhere in the picture, turned and tilted by up to so many radians."""
+        """A chart about `width` wide, anywhere in the picture, turned and tilted by up to `turn` and `tilt` radians."""
         spin = rng.uniform(-turn, turn)
         axis, lean = rng.uniform(0, 2 * np.pi), rng.uniform(0, tilt)
         toward = np.array([np.cos(axis), np.sin(axis), 0])
@@ -109,7 +109,7 @@ def chart_surfaces() -> Float64s:
 
 
 def printed_surfaces(rng: np.random.Generator) -> Float64s:
-    """The same of a photograph of a chart, printed: three inks on paper that match what a camera made of the colors."""
+    """The same for a printed photograph of a chart: three inks on paper that match what a camera made of the colors."""
     light = daylight(5000)
     to_rgb = np.array([[3.1339, -1.6169, -0.4906], [-0.9788, 1.9161, 0.0335], [0.0719, -0.2290, 1.4052]])  # D50 to sRGB
     target = np.clip(xyz(chart_surfaces() * light) @ to_rgb.T, 0.004, 1)
@@ -133,7 +133,7 @@ def printed_surfaces(rng: np.random.Generator) -> Float64s:
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """A photograph, and what is true of a chart in it."""
+    """A photograph, and the truth about a chart in it."""
 
     photo: Photo
     case: str

@@ -49,7 +49,7 @@ class Layout:
     """As in Exif, 1 to 8."""
     time: datetime = field(default=datetime(2024, 6, 21, 12, 0, 0))
     exposure: float | None = None
-    """The exposure value at ISO 100; told as a time, at f/4 and ISO 400."""
+    """The exposure value at ISO 100; written as a time, at f/4 and ISO 400."""
 
     def __post_init__(self) -> None:
         if len(self.pattern) not in (0, 4, 36) or (self.pattern and set(self.pattern) != set("RGB")):
@@ -68,7 +68,7 @@ def write_dng(
     path: str | Path,
     photo: Photo,
     camera: VirtualCamera,
-    layout: Layout = Layout(),  # noqa: B008
+    layout: Layout = Layout(),
     *,
     neutral: ArrayLike | None = None,
 ) -> Path:

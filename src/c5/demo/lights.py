@@ -76,7 +76,7 @@ def _window(rng: np.random.Generator) -> Light:
 
 
 def _lamp(name: str, family: str, spectrum: Float64s, rng: np.random.Generator) -> Light:
-    """Indoors the shadows are filled by what the walls throw back."""
+    """Indoors, light from the walls fills the shadows."""
     wall = str(rng.choice(["white plaster", "cream plaster", "pine", "ochre plaster"]))
     fill = unit_luminance(spectrum * (0.3 + read_spectra("surface")[wall]))
     return Light(name, family, spectrum, fill, rng.uniform(0.22, 0.42), rng.uniform(0.6, 0.9))

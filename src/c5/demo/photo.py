@@ -66,7 +66,7 @@ def take_photo(
     name: str | None = None,
     stops: float = 0.0,
 ) -> Photo:
-    """What a camera makes of a painted scene, exposed by so many stops more than it would by itself."""
+    """What a camera makes of a painted scene, exposed by `stops` more than it would by itself."""
     light = canvas.light
     _lens(canvas, rng)
     raw = camera.expose(np.moveaxis(canvas.rgb * (_exposure(canvas, rng) * np.float32(2**stops)), 0, -1), rng)
@@ -86,7 +86,7 @@ def take_photo(
 def render_roll(
     camera: VirtualCamera, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE
 ) -> list[Photo]:
-    """Photographs of different scenes, each in a light it is met in. From four on, one of them shows a color chart."""
+    """Photographs of different scenes, each in a light that suits it. With four or more, one shows a color chart."""
     photos: list[Photo] = []
     with_chart = int(rng.integers(count)) if count >= 4 else -1
     order: list[str] = []
@@ -101,7 +101,7 @@ def render_roll(
 
 
 def light_direction(light: Light, rng: np.random.Generator) -> Values:
-    """Where the main light stands: low at either side, or overhead when it comes through clouds."""
+    """Where the main light comes from: low at either side, or overhead when it comes through clouds."""
     across = rng.uniform(0.3, 0.75) * float(rng.choice([-1, 1]))
     if light.family == "overcast":
         across *= 0.3

@@ -24,13 +24,13 @@ SIZE = (1280, 1920)
 """Height and width of a photograph: as with real cameras, several repeats of the filters go into a working pixel."""
 
 AT_ONCE = 8
-"""Photographs in memory."""
+"""Photographs in memory at a time."""
 
 MANIFEST = "manifest.csv"
 
 
 class Rendered(NamedTuple):
-    """A photograph and what is true of it."""
+    """A photograph and the truth about it."""
 
     path: Path
     illuminant: Float64s

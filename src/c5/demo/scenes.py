@@ -256,7 +256,7 @@ SCENE_LIGHTS: dict[str, tuple[str, ...]] = {
     "snow": OPEN_AIR,
     "flowers": OUTDOORS,
 }
-"""Families of lights in which a scene is met."""
+"""Families of lights that suit each scene."""
 
 
 def paint_chart(canvas: Canvas, rng: np.random.Generator) -> None:

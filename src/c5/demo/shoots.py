@@ -29,7 +29,7 @@ from c5.io.files import write_file
 SIZE = (384, 576)
 """Height and width of a photograph on disk."""
 SHAKE = 1 / 12
-"""How far frames of one thing are apart, as a part of the height."""
+"""How far apart frames of one thing are, as a part of the height."""
 FRAMES = (0.4, 0.3, 0.3)
 """How often a thing is photographed once, twice, three times."""
 BRIGHTNESS = {
@@ -84,7 +84,7 @@ def _wedding(rng: np.random.Generator) -> list[Stay]:
 
 
 def _hike(rng: np.random.Generator) -> list[Stay]:
-    """From a low sun over the sun of noon, woods and clouds to a low sun again, an hour from stop to stop."""
+    """From a low sun through noon, woods and clouds to a low sun again, an hour from stop to stop."""
     day = ("low sun", "low sun", "sun", "shade", "sun", "sun", "overcast", "overcast", "shade", "sun", "low sun")
     open_air, wood = ("hills", "lake", "snow", "flowers", "portrait"), ("foliage", "flowers", "portrait")
     return [
@@ -120,7 +120,7 @@ SHOOTS: dict[str, tuple[Callable[[np.random.Generator], list[Stay]], int]] = {
     "hike": (_hike, 1),
     "concert": (_concert, 1),
 }
-"""What makes the plan of each shoot, and how many cameras there are."""
+"""What makes the plan of each shoot, and how many cameras it has."""
 
 
 def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Iterator[Frame]:
@@ -173,7 +173,7 @@ def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, s
 
 
 def _cut(whole: Photo, size: tuple[int, int], rng: np.random.Generator) -> Photo:
-    """A part of a photograph, as a hand that is not steady frames it."""
+    """A part of a photograph, as an unsteady hand frames it."""
     top, left = (int(rng.integers(0, have - want + 1)) for have, want in zip(whole.raw.shape, size, strict=False))
     part = (slice(top, top + size[0]), slice(left, left + size[1]))
     image = whole.image

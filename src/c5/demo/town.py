@@ -1,4 +1,4 @@
-"""Houses and cars in one-point perspective. Lengths are metres where the text says so."""
+"""Houses and cars in one-point perspective. Lengths are in metres where the text says so."""
 
 from __future__ import annotations
 

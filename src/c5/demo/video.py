@@ -20,7 +20,7 @@ class Shot(NamedTuple):
     light: str
     frames: int
     seed: int = 0
-    """Two shots of one scene and one seed show the same."""
+    """Two shots with the same scene and seed show the same."""
     exposure: float = 1.0
 
 
@@ -33,7 +33,7 @@ class VideoFrame(NamedTuple):
 def render_video(
     camera: VirtualCamera, shots: Sequence[Shot], rng: np.random.Generator, size: tuple[int, int] = (256, 384)
 ) -> Iterator[VideoFrame]:
-    """Frames, one after the other: the camera pans to and fro over a third of the width of each scene."""
+    """Frames, one after the other: the camera pans back and forth over a third of the width of each scene."""
     height, width = size
     time = 0
     for number, shot in enumerate(shots):

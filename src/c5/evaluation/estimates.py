@@ -17,7 +17,7 @@ ESTIMATES = (
     *("image", "dataset", "camera", "method", "settings", "m", "selection", "fold", "seed", "draw"),
     *("error_deg", "reproduction_deg", "uncertainty_deg", "r", "g", "b", "true_r", "true_g", "true_b"),
 )
-"""The columns. Illuminants are unit RGB, `error_deg` is the recovery error; what a method does not have is empty."""
+"""The columns. Illuminants are unit RGB, `error_deg` is the recovery error; what a method does not give is empty."""
 
 PARQUET = ".parquet"
 
@@ -29,7 +29,7 @@ def check_estimates(path: Path) -> None:
 
 
 def write_estimates(path: Path, records: Sequence[tuple[Any, ...]]) -> Path:
-    """Write records in the order of `ESTIMATES`: as Parquet where the file's name ends so, else as CSV."""
+    """Write records in the order of `ESTIMATES`: as Parquet if the file's name ends in it, else as CSV."""
     if path.suffix == PARQUET:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         columns = zip(*records, strict=True) if records else ([] for _ in ESTIMATES)

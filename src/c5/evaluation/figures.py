@@ -34,7 +34,7 @@ SHOWN = (-0.8, 1.6)
 
 
 def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = iter) -> Path:
-    """The mean histogram of each camera, with the mean of its lights: they lie elsewhere from camera to camera."""
+    """The mean histogram of each camera, with the mean of its lights: they lie in different places for each camera."""
     cameras = sorted({sample.camera for sample in samples})
     sums: dict[str, Float32s] = {}
     lights: dict[str, list[Float64s]] = {}
@@ -108,7 +108,7 @@ def draw_balanced(
     m: int | None = None,
     count: int = 4,
 ) -> Path:
-    """The images on which the first of some methods is best and worst, balanced by each of them and by the truth."""
+    """The images on which the first of some methods is best and worst, balanced by each method and by the truth."""
     found = [_read(estimates, samples, method, m) for method in methods]
     ranked = sorted(set.intersection(*(set(each) for each in found)), key=lambda name: found[0][name].error)
     if not ranked:
@@ -133,7 +133,7 @@ def draw_balanced(
 
 
 def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
-    """The error on training images, and on cameras held out where there are any, epoch by epoch."""
+    """The error on training images, and on cameras held out if there are any, epoch by epoch."""
     figure = _figure(2, 1, 4.0)
     axes = [figure.add_subplot(1, 2, place) for place in (1, 2)]
     for color, run in zip(COLORS * len(runs), runs, strict=False):

@@ -1,8 +1,8 @@
 """Errors by the color of the light, which a mean over a dataset hides.
 
 Cameras see the same light differently, and not every camera has matrices that would give its temperature. So a light is
-told by its warmth: ln(r / b), counted from the first quartile of the lights of its camera, which is daylight in every
-dataset. From sunlight to a light bulb it is about 1.3.
+described by its warmth: ln(r / b), counted from the first quartile of the lights of its camera, which is daylight in
+every dataset. A light bulb is about 1.3 warmer than sunlight.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LIGHTS = {"shade": -0.15, "day": 0.4, "neon": 1.0, "lamp": 1.7, "night": np.inf}
 """Kinds of light, and the warmth up to which each goes. Night is candles, sodium lamps and the warmest bulbs."""
 WARM = ("lamp", "night")
 FEWEST = 5
-"""A mean needs so many images."""
+"""A mean needs this many images."""
 
 
 def warmth(lights: list[tuple[float, float]]) -> Float64s:
@@ -27,12 +27,12 @@ def warmth(lights: list[tuple[float, float]]) -> Float64s:
 
 
 def kinds(warm: Float64s) -> NDArray[np.str_]:
-    """The kind of each light of some warmth."""
+    """The kind of light for each warmth."""
     return np.array(list(LIGHTS))[np.searchsorted(list(LIGHTS.values())[:-1], warm, side="right")]
 
 
 def by_warmth(results: Results, row: Row, dataset: str) -> tuple[Float64s, Float64s]:
-    """Of every image of a dataset that a row has: the warmth of its light, and its error."""
+    """For every image of a dataset that a row has: the warmth of its light, and its error."""
     warm: list[float] = []
     errors: list[float] = []
     own = {camera: warmth(results.lights[camera]).tolist() for camera in results.cameras(dataset)}
@@ -46,7 +46,7 @@ def by_warmth(results: Results, row: Row, dataset: str) -> tuple[Float64s, Float
 
 
 def light_means(results: Results, row: Row, dataset: str) -> list[float | None]:
-    """The mean error in each kind of light, in all warm light, and how many times that of daylight this is."""
+    """The mean error in each kind of light, in all warm light, and the ratio of the latter to daylight."""
     warm, errors = by_warmth(results, row, dataset)
     kind = kinds(warm)
     day, hot = _mean(errors[kind == "day"]), _mean(errors[np.isin(kind, WARM)])
@@ -55,7 +55,7 @@ def light_means(results: Results, row: Row, dataset: str) -> list[float | None]:
 
 
 def count_lights(results: Results, dataset: str) -> dict[str, int | None]:
-    """What `light_means` gives, and how many images each mean is of; None for the ratio."""
+    """What `light_means` gives, and how many images are in each mean; None for the ratio."""
     kind = np.concatenate([kinds(warmth(results.lights[camera])) for camera in results.cameras(dataset)])
     counts = {name: int(np.count_nonzero(kind == name)) for name in LIGHTS}
     return {**counts, "warm": sum(counts[name] for name in WARM), "warm / day": None}

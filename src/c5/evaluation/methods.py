@@ -1,4 +1,4 @@
-"""Methods under test that need no training here: the classical estimators, and models that are trained already."""
+"""Methods under test that need no training here: the classical estimators, and trained models."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Task:
     training: list[Sample]
     test: list[Sample]
     photographs: list[Sample]
-    """All of the data, taken and not made: rolls come from here, without labels."""
+    """All images that were taken and not made: rolls come from here, without labels."""
     folder: Path
-    """Where methods keep what they train, each under a name that says on what."""
+    """Where methods keep what they train, each under a name that says what it was trained on."""
     digest: str
-    """Of all that training depends on but the method: images, labels, what must stay unseen."""
+    """Of all that training depends on except the method: images, labels, what must stay unseen."""
     track: Track
 
     @cached_property
@@ -81,7 +81,7 @@ class Task:
 
 
 class Estimates(NamedTuple):
-    """Of some images; of a fold's test side, in some repeats."""
+    """For some images; for a fold's test side, in several repeats."""
 
     illuminants: Float64s  # (images, 3), or (repeats, images, 3)
     uncertainties: Float64s | None = None  # the same without the 3, degrees, from methods that have one
@@ -95,12 +95,12 @@ class Method(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that its result depends on beside the data; results are kept by it."""
+        """All that its result depends on besides the data; results are kept under it."""
         ...
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
-        """What it needs of every photograph, which is then prepared; pixels are there to be read in any case."""
+        """What it needs from every photograph, which is then prepared; pixels can be read in any case."""
         ...
 
     @property
@@ -112,7 +112,7 @@ class Method(Protocol):
         ...
 
     def estimate(self, task: Task) -> dict[str, Estimates]:
-        """What it finds on the test side, by variant: "" if there is but one."""
+        """What it finds on the test side, by variant: "" if there is only one."""
         ...
 
 
@@ -146,7 +146,7 @@ class Rolls:
     selections: tuple[Selection, ...] = (Selection.RANDOM,)
     repeats: int = REPEATS
     distinct: bool = False
-    """Whether no image is twice in a roll, as in the paper."""
+    """Whether no image occurs twice in a roll, as in the paper."""
 
     def __post_init__(self) -> None:
         if min(self.n_images) < 1 or self.repeats < 1 or not self.selections:
@@ -160,16 +160,16 @@ class Rolls:
 
     @property
     def features(self) -> Sequence[Feature[Any]]:
-        """What the selections need of photographs."""
+        """What the selections need from photographs."""
         by_vividness = {Selection.VIVID, Selection.DULL} & set(self.selections)
         return (VividnessFeature(),) if by_vividness else ()
 
     def draw(
         self, cameras: NDArray[np.str_], vividness: Callable[[], Float64s], queries: NDArray[np.int64]
     ) -> dict[str, list[NDArray[np.int64]]]:
-        """By variant, the (queries, m - 1) rolls of each repeat. A query alone has but one repeat.
+        """By variant, the (queries, m - 1) rolls of each repeat. A query alone has only one repeat.
 
-        `vividness` is asked for that of all images only where a selection goes by it.
+        `vividness` is called, for all images, only if a selection goes by it.
         """
         vivid = vividness() if self.features else np.zeros(len(cameras))
         drawn = {}

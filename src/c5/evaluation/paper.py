@@ -1,4 +1,4 @@
-"""The tables of the paper as data: what each row was trained and tested on, and what of ours stands beside it.
+"""The tables of the paper as data: what each row was trained and tested on, and which of our methods stands beside it.
 
 Rows that share their training have one setting, so that a network is trained once for all the datasets it is tested on.
 `c5.evaluation.suite` runs them.
@@ -34,7 +34,7 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained on and tested: the rows of one have their results in one folder."""
+    """What is trained on and tested: rows with the same setting have their results in one folder."""
 
     protocol: str
     train: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ NUS8 = (
 FOUR = ("Canon600D", "FujifilmXM1", "NikonD5200", "SonyA57")
 """The paper does not say which four cameras it mapped to the Canon 5D."""
 TESTED = ("Canon1D", *NUS8[2:], "Canon550D")
-"""Cameras of the last table that are not those of training."""
+"""Cameras of the last table that are not trained on."""
 
 SETTINGS = {
     "from-nus-gehler-shi": Setting("split", ("Gehler-Shi", "NUS"), ("Cube+", "Cube+ challenge", "INTEL-TAU")),
@@ -89,7 +89,7 @@ SETTINGS = {
 
 
 class Work(NamedTuple):
-    """What has to be run for a row; several may have it in common."""
+    """What has to be run for a row; several rows may share it."""
 
     setting: str
     method: str
@@ -108,7 +108,7 @@ class PaperRow:
     """What the row is called there."""
     setting: str
     method: str
-    """Of ours, as `c5 evaluate --method` takes it."""
+    """Our method, as `c5 evaluate --method` takes it."""
     m: int = 9
     selection: Selection = Selection.RANDOM
 
@@ -165,7 +165,7 @@ FIELDS = {
     "no uv": "uv=false",
     "no augmentation": "+none",
 }
-"""What the published names of variants of C5 say, as settings."""
+"""What the published names of C5 variants mean, as settings."""
 SELECTIONS = {each.value: each for each in Selection}
 AUGMENTED = {
     "FFCC": "ffcc+none",
@@ -242,7 +242,7 @@ def _find_rolls(published: str) -> tuple[int, Selection]:
 
 
 def select_rows(tables: Sequence[int], patterns: Sequence[str]) -> list[PaperRow]:
-    """The rows of some tables, all if none are named, of one of these names, or whose names contain one of these."""
+    """The rows of some tables, or of all, whose name is one of the patterns, or contains one that is not a name."""
     for table in tables:
         if table not in TABLES:
             raise ParameterError(f"the paper has no table {table}; there are 1 to {max(TABLES)}")
@@ -254,5 +254,5 @@ def select_rows(tables: Sequence[int], patterns: Sequence[str]) -> list[PaperRow
         if not patterns or any(row.name == each or (each not in names and each in row.name) for each in patterns)
     ]
     if not found:
-        raise ParameterError("no row of the paper's tables is called so; list them to see their names")
+        raise ParameterError("no row of the paper's tables has such a name; list them to see their names")
     return found

@@ -1,4 +1,4 @@
-"""Plots of results: how errors are distributed, how cameras and lights differ, what more additional images give."""
+"""Plots of results: how errors are distributed, how cameras and lights differ, what more additional images bring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
 STYLES, MARKS = ("-", "--", "-.", ":"), "osD^"
-"""Of lines and points, when the colors are used up."""
+"""Styles of lines and points, for when the colors are used up."""
 WARMTH_STEP = 0.2
 FAR = 12.0  # degrees
 
@@ -32,8 +32,9 @@ Shown = dict[str, Row]
 
 
 def write_plots(results: Results, folder: Path, prefix: str = "") -> list[Path]:
-    """For each dataset: distribution.png, cameras.png, lights.png, images.png of several m, and of methods that state
-    an uncertainty uncertainty.png and coverage.png. Every method is drawn, in its best variant if it has several."""
+    """For each dataset: distribution.png, cameras.png, lights.png, images.png if there are several m, and
+    uncertainty.png and coverage.png for methods that state an uncertainty. Every method is drawn, in its best variant
+    if it has several."""
     written = []
     for dataset in results.datasets:
         rows = _best_rows([row for row in results.rows if dataset in row.statistics], results, dataset)

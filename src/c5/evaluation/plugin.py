@@ -23,12 +23,12 @@ from c5.model import load_model
 from c5.zones import parse_zones
 
 IN_MEMORY = 512
-"""Images at working size, about 1.5 MB each."""
+"""Images kept at working size, about 1.5 MB each."""
 
 
 @dataclass(frozen=True, eq=False)
 class PluginMethod:
-    """An estimator of somebody else's, with rolls of other images of the camera."""
+    """Somebody else's estimator, with rolls of other images of the camera."""
 
     estimator: Estimator
     rolls: Rolls
@@ -41,7 +41,7 @@ class PluginMethod:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """With its code, so that results are not kept when it is changed."""
+        """With a digest of its code, so that old results are not used when it changes."""
         return {
             "estimator": self.name,
             "origin": self.estimator.origin,
@@ -83,7 +83,7 @@ def find_methods(text: str, rolls: Rolls) -> list[Method]:
 
 
 def _split_zones(text: str) -> tuple[str, tuple[int, int] | None]:
-    """A name and the rows and columns that stand behind it."""
+    """A name and the rows and columns after it."""
     found = re.fullmatch(r"(.+)@(\d+x\d+)", text)
     if found is None:
         return text, None
@@ -94,7 +94,7 @@ def _split_zones(text: str) -> tuple[str, tuple[int, int] | None]:
 
 
 def is_outdated(settings: dict[str, Any]) -> bool:
-    """Whether a method was measured with code that is not its code now; False where that cannot be told."""
+    """Whether a method's code has changed since it was measured; False if that is not known."""
     if "code" not in settings:
         return False
     try:
@@ -104,7 +104,7 @@ def is_outdated(settings: dict[str, Any]) -> bool:
 
 
 def _digest_code(function: Any) -> str:
-    """Of the file that defines a function or the class of an object; empty where there is none."""
+    """A digest of the file that defines a function or the class of an object; empty if there is none."""
     defined = function if inspect.isroutine(function) else type(function)
     try:
         return hashlib.sha256(Path(inspect.getfile(defined)).read_bytes()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Who is trained on and who is tested: evaluation protocols as data.
+"""What is trained on and what is tested: evaluation protocols as data.
 
 A protocol turns photographs into folds. What must stay out of a fold's training is part of the fold, so that images
-made by augmentation can be held to it as well: by the photographs and the cameras that went into them.
+made by augmentation can be checked as well, by the photographs and cameras that went into them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Fold:
     """Names of the photographs to train on."""
     test: frozenset[str]
     unseen: frozenset[str] = frozenset()
-    """Cameras that training must not have met in any way."""
+    """Cameras that training must not have seen in any way."""
     only: frozenset[str] | None = None
     """The only cameras that training may be about, under all their names; None for any."""
     lent: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Protocol(NamedTuple):
 
 
 def training_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
-    """What a fold may train on: its photographs, and made images that nothing else went into."""
+    """What a fold may train on: its photographs, and images made from nothing else."""
     return [sample for sample in samples if _find_leak(fold, sample) is None]
 
 
@@ -51,11 +51,11 @@ def test_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.name in fold.test]
 
 
-test_side.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
+test_side.__test__ = False  # type: ignore[attr-defined]  # not a test for pytest
 
 
 def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
-    """Raise an error if anything is behind what a fold is about to train on that must not be."""
+    """Raise an error if something that must stay unseen went into what a fold is about to train on."""
     if fold.train & fold.test:
         raise DataError(f"fold {fold.name}: {min(fold.train & fold.test)} is on both sides")
     for sample in training:
@@ -65,7 +65,7 @@ def check_separation(fold: Fold, training: Sequence[Sample]) -> None:
 
 
 def _find_leak(fold: Fold, sample: Sample) -> str | None:
-    """What is behind a photograph or a made image that a fold must not train on."""
+    """What went into a photograph or a made image that a fold must not train on."""
     if sample.name in fold.test:
         return "is tested"
     if sample.cameras & fold.unseen:
@@ -91,7 +91,7 @@ def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:
 def leave_two_datasets_out(samples: Sequence[Sample]) -> list[Fold]:
     """Each dataset is tested with all but one of the others as training, for each that is left out of both sides.
 
-    What the folds without a dataset come to may choose a recipe for that dataset, which then stays unseen.
+    The results of the folds without a dataset may serve to choose a recipe for it; the dataset stays unseen.
     """
     folds = []
     for absent in _values(samples, "dataset"):
@@ -217,7 +217,7 @@ def mapped_split(sources: Sequence[str], target: Sequence[str]) -> Protocol:
 
 
 def synthetic_cameras(source: Sequence[str]) -> Protocol:
-    """Trained on a camera, tested on images that were made of its own, as other cameras would see them."""
+    """Trained on a camera, tested on images made from its own, as other cameras would see them."""
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
         own = _select([sample for sample in samples if not sample.made], source)
@@ -278,7 +278,7 @@ def _values(samples: Iterable[Sample], what: str) -> list[str]:
 
 
 def _unseen(name: str, samples: Sequence[Sample], tested: Collection[str]) -> Fold:
-    """A fold that tests some photographs and leaves their cameras out of training, wherever and under what name."""
+    """A fold that tests some photographs and leaves their cameras out of training, everywhere and under any name."""
     unseen = frozenset(name for sample in samples if sample.name in tested for name in all_names(sample.camera))
     train = frozenset(sample.name for sample in samples if sample.name not in tested and sample.camera not in unseen)
     return Fold(name, train, frozenset(tested), unseen)

@@ -30,7 +30,7 @@ GEOMETRIC = frozenset({("camera-specific", "NUS")})
 
 
 SIZES = {"Gehler-Shi": 568, "NUS": 1736, "Cube+": 1707, "Cube+ challenge": 363, "INTEL-TAU": 7022}
-"""Images of the whole datasets."""
+"""The number of images in each whole dataset."""
 
 
 class Line(NamedTuple):
@@ -56,7 +56,7 @@ def read_published() -> tuple[dict[str, str], ...]:
 
 
 def statistics_of(row: Row, results: Results, dataset: str) -> tuple[Statistics, Statistics] | None:
-    """A row's statistics over a dataset and their deviation over the repeats, in the way everybody reports them."""
+    """A row's statistics over a dataset and their deviation over the repeats, as everybody reports them."""
     if dataset not in row.statistics:
         return None
     both = row.statistics[dataset]
@@ -91,7 +91,7 @@ def make_tables(results: Results) -> list[Table]:
 
 
 def published_beside(results: Results, dataset: str) -> list[dict[str, str]]:
-    """Published figures for the same images that are no mean of another kind."""
+    """Published figures for the same images, averaged in the same way."""
     tested, geometric = results.cameras(dataset), (results.protocol, dataset) in GEOMETRIC
     protocols = {results.protocol} if geometric else {"any", results.protocol, *ALIKE.get(results.protocol, ())}
     whole = dataset if results.count(dataset) == SIZES.get(dataset) else tested[0] if len(tested) == 1 else None
@@ -104,7 +104,7 @@ ALIKE = {
     "split": ("leave-one-dataset-out",),
     "mapped-split": ("random-split",),
 }
-"""Protocols under which others were published that test the same; the table says what those were trained on."""
+"""Other protocols with published results on the same test images; the table says what those were trained on."""
 
 
 def make_camera_table(results: Results) -> Table | None:
@@ -130,7 +130,7 @@ def make_light_table(results: Results, dataset: str) -> Table | None:
 
 
 def make_difference_table(results: Results, dataset: str) -> Table | None:
-    """By how much the mean error of each method is larger than that of the best, and the bootstrap interval of it."""
+    """How much larger the mean error of each method is than that of the best, with its bootstrap interval."""
     found = find_differences(results, dataset)
     if found is None:
         return None
@@ -144,12 +144,12 @@ def make_difference_table(results: Results, dataset: str) -> Table | None:
 
 
 COVERAGE = ("below_bound", "below_others", "bound_factor")
-"""The percentage of the errors on a dataset below their 90 % bound, and below the one with the mean of the factors that
-are right for the other datasets; and the factor that is right for the dataset itself (`c5.metrics.BOUND_FACTOR`)."""
+"""The percentage of errors on a dataset below their 90 % bound; the same with the mean of the factors that are right
+for the other datasets; and the factor that is right for the dataset itself (`c5.metrics.BOUND_FACTOR`)."""
 
 
 def covered(row: Row, dataset: str) -> dict[str, float]:
-    """How a row's bounds hold on a dataset, under the names of `COVERAGE`; empty where it has none."""
+    """How well a row's bounds hold on a dataset, under the names of `COVERAGE`; empty if it has none."""
     if dataset not in row.bound_factors:
         return {}
     own = row.bound_factors[dataset]
@@ -202,9 +202,9 @@ def format_table(table: Table, style: Format) -> str:
 
 
 def tidy(results: Results, name: str) -> list[dict[str, Any]]:
-    """All figures as records: a dataset, one of its cameras or one kind of its light under one method in each.
+    """All figures as records, each for one method on a dataset, one of its cameras or one kind of its light.
 
-    Errors are degrees, shares percent; what is not known is left out. `sd` is the deviation over the draws.
+    Errors are in degrees, shares in percent; what is not known is left out. `sd` is the deviation over the draws.
     """
     records = []
     for dataset in results.datasets:
@@ -242,7 +242,7 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
 
 
 VERSUS = ("best", "difference", "difference_low", "difference_high")
-"""The best row of the dataset, and by how much this one's mean is larger, with its 95 % interval over images."""
+"""The best row of the dataset, and how much larger this one's mean is, with its 95 % interval over images."""
 FIGURES = tuple(f"{name}{suffix}" for name in Statistics._fields for suffix in ("", "_sd"))
 TIDY = (
     *("results", "protocol", "dataset", "camera", "light", "images", "method", "settings", "m", "selection", "draws"),
@@ -252,7 +252,7 @@ TIDY = (
 
 
 def format_tidy(records: Iterable[dict[str, Any]]) -> str:
-    """Records as one CSV table with one head, numbers unrounded."""
+    """Records as one CSV table with one header, numbers unrounded."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, TIDY, lineterminator="\n")
     writer.writeheader()
@@ -265,7 +265,7 @@ def _figures(mean: Statistics, deviation: Statistics) -> dict[str, float]:
 
 
 def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
-    """A folder as one document, in the order of names: the words of NAME.md, then the tables of NAME.json."""
+    """A folder as one document, in the order of names: the text of NAME.md, then the tables of NAME.json."""
     if not any(folder.glob("*.json")):
         raise DataError(f"{folder}: no results in it; copy the results.json of an evaluation there")
     if style is Format.CSV:
@@ -301,7 +301,7 @@ def format_results(results: Results, style: Format) -> str:
 
 
 def _notes(results: Results) -> list[str]:
-    """Where a roll cannot hold what its m says."""
+    """A note where a roll cannot hold as many images as its m says."""
     fewer = {
         camera.split("/")[1]: real
         for row in results.rows

@@ -1,4 +1,4 @@
-"""What an evaluation came to, as one JSON file: an error for each image, statistics of each dataset and camera.
+"""The results of an evaluation as one JSON file: an error for each image, statistics of each dataset and camera.
 
     {"format": "c5-results", "version": 1, "protocol": "...", "description": "...", "data": "...",
      "images": {"NUS/Canon600D": ["000001", ...], ...},
@@ -11,11 +11,11 @@
                "errors": [{"NUS/Canon600D": [123, ...], ...}]}]}
 
 Errors are hundredths of a degree, the mean over the repeats, in the order of `images`; where a protocol tests an image
-more than once, `errors` has an entry for each time. `lights` are the true illuminants, u and v in thousandths of
-a nat. `photographs` counts what rolls of each camera are drawn from. `apart` is what tells a row from others of its
-method. Statistics are those of `c5.metrics.Statistics`, computed for each repeat
-from unrounded errors; their mean and standard deviation over the repeats are kept. `worst_found` is that of
-`c5.metrics`, the mean over the repeats, and `bound_factors` that of all repeats, for methods that have an uncertainty.
+more than once, `errors` has an entry for each time. `lights` are the true illuminants, u and v in thousandths of a nat.
+`photographs` counts what rolls of each camera are drawn from. `apart` distinguishes a row from others of its method.
+Statistics are those of `c5.metrics.Statistics`, computed for each repeat from unrounded errors; their mean and standard
+deviation over the repeats are kept. `worst_found` is that of `c5.metrics`, the mean over the repeats, and
+`bound_factors` that of all repeats, for methods that have an uncertainty.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ class Row:
     """Degrees with two decimals, by camera."""
     settings: dict[str, Any] = field(default_factory=dict)
     made: list[dict[str, Any]] = field(default_factory=list)
-    """Command, version, commit, device; several if its folds were not run at once."""
+    """Command, version, commit, device; several if its folds were run at different times."""
     worst_found: dict[str, list[float]] = field(default_factory=dict)
-    """By dataset: what part of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
+    """By dataset: how much of the worst quarter is among the most uncertain images (see `c5.metrics.worst_found`)."""
     bound_factors: dict[str, list[float]] = field(default_factory=dict)
-    """By dataset: with what factors bounds hold for 1, 2, ... 100 % of the errors (see `c5.metrics.bound_factors`)."""
+    """By dataset: the factors at which bounds hold for 1, 2, ... 100 % of errors (see `c5.metrics.bound_factors`)."""
     draws: int = 0
-    """Repeats with other additional images or networks; 0 where that was not kept."""
+    """Repeats with other additional images or networks; 0 if that was not recorded."""
     apart: str = ""
-    """What tells it from other rows of its method, such as `epochs 3`."""
+    """What distinguishes it from other rows of its method, such as `epochs 3`."""
 
     @property
     def name(self) -> str:
@@ -77,25 +77,25 @@ class Row:
 
     @property
     def m(self) -> int | None:
-        """How many images were given, the query included; None for methods that take but one."""
+        """How many images were given, the query included; None for methods that take only one."""
         found = re.match(r"m = (\d+)", self.variant)
         return int(found[1]) if found else None
 
     @property
     def selection(self) -> str:
-        """How the others were chosen; empty where there are none."""
+        """How the others were chosen; empty if there are none."""
         return "" if self.m in (None, 1) else self.variant.partition(", ")[2] or Selection.RANDOM.value
 
     @property
     def recipe(self) -> dict[str, str]:
-        """Each of the settings but for the rolls that were tried, as text."""
+        """All settings except the rolls that were tried, as text."""
         rolls = ("n_images", "selections", "repeats")
         stored = json.loads(json.dumps(self.settings))  # as it is after being saved: tuples are lists
         return _flatten({key: value for key, value in stored.items() if key not in rolls})
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Rows of one identity are the same measurement."""
+        """Rows with the same identity are the same measurement."""
         return self.method, self.variant, self.draws, *sorted(self.recipe.items())
 
 
@@ -111,7 +111,7 @@ class Results:
     lights: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """u and v of the true illuminants, in the order of `images`; empty in results that do not have them."""
     photographs: dict[str, int] = field(default_factory=dict)
-    """How many images rolls of each camera are drawn from; likewise."""
+    """How many images the rolls of each camera are drawn from; empty likewise."""
 
     def save(self, path: str | Path) -> Path:
         head = {
@@ -235,8 +235,8 @@ def make_row(
 def merge(parts: Sequence[Results]) -> Results:
     """Results of one protocol on the same data, as one.
 
-    Of rows with the same method, variant and settings the last one stays. Rows of a method with other settings stand
-    beside each other and say what differs.
+    Of rows with the same method, variant and settings, the last one stays. Rows of a method with different settings
+    stand side by side and say what differs.
     """
     first = parts[0]
     rows: dict[tuple[Any, ...], Row] = {}
@@ -244,7 +244,7 @@ def merge(parts: Sequence[Results]) -> Results:
         if (part.protocol, part.data, part.images) != (first.protocol, first.data, first.images):
             raise DataError(f"{part.protocol} and {first.protocol} were not run on the same data; report them apart")
         new = {row.identity: row for row in part.rows}
-        again = {(row.method, row.variant) for row in part.rows}  # give way, if their draws were not counted
+        again = {(row.method, row.variant) for row in part.rows}  # replaced if their draws were not counted
         rows = {key: row for key, row in rows.items() if row.draws or (row.method, row.variant) not in again} | new
     return replace(parts[-1], rows=_tell_apart(list(rows.values())))
 
@@ -305,7 +305,7 @@ SHAPE: dict[Any, Any] = {
         }
     ],
 }
-"""What the parts of a file must be, where they are there."""
+"""What the parts of a file must be, if present."""
 
 
 def _check(value: Any, shape: Any, where: str = "results") -> None:

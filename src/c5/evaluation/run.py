@@ -1,6 +1,6 @@
-"""Running an evaluation: every method over every fold, each fold kept on disk as it is done.
+"""Running an evaluation: every method over every fold, each fold kept on disk once it is done.
 
-Killed at any moment, the same command goes on where it stopped and comes to the same table. A fold is kept as
+Killed at any moment, the same command resumes where it stopped and gives the same table. A fold is kept as
 `folds/METHOD/FOLD.npz`: the `names` of the test images, their true illuminants (`truth`), and for each variant, such as
 `m = 9`, the estimates of every repeat (`illuminants m = 9`, repeats x images x 3) and the `uncertainties m = 9`.
 """
@@ -66,12 +66,12 @@ def evaluate(
 ) -> Results | None:
     """Run what has not been run yet, fold by fold, and write `results.json` into the folder.
 
-    Rows that it held already, of other methods or settings on the same images, stay in it, but not those of code that
-    has changed since, which `say` tells in a line. `report` hears of each fold when it is
-    done. `jobs` folds run at a time: several small trainings fill a GPU better than one. With `spread`, folds, methods
-    and seeds are spread over processes, or over a cluster whose nodes share the folder.
-    With `only`, names of folds, just these are run and kept, and nothing is written about the whole.
-    `estimates` is a CSV or Parquet file to write: every estimate, error and uncertainty of these methods, draw by draw.
+    Rows that it held already, of other methods or settings on the same images, stay in it, except those of code that
+    has changed since; `say` gets a line about each. `report` is called with each fold when it is done. `jobs` folds run
+    at a time: several small trainings fill a GPU better than one. With `spread`, folds, methods and seeds are spread
+    over processes, or over a cluster whose nodes share the folder. With `only`, names of folds, these alone are run and
+    kept, and `results.json` is not written. `estimates` is a CSV or Parquet file to write: every estimate, error and
+    uncertainty of these methods, draw by draw.
     """
     every = make_folds(protocol, samples)
     folds = [fold for fold in every if fold.name in only] if only else every
@@ -172,7 +172,7 @@ class _Run(NamedTuple):
     """What all folds of an evaluation have in common."""
 
     samples: Sequence[Sample]
-    photographs: list[Sample]  # what is not made, and what is tested
+    photographs: list[Sample]  # what was taken, and what is tested
     contents: dict[str, list[Any]]
     data: str
     folder: Path
@@ -206,7 +206,7 @@ class _Run(NamedTuple):
         method.train(self._plan(method, fold).task)
 
     def run_fold(self, task: tuple[Method, Fold]) -> _FoldResult:
-        """One fold of one method, from disk where it was run before."""
+        """One fold of one method, from disk if it was run before."""
         method, fold = task
         plan = self._plan(method, fold)
         test = plan.task.test
@@ -236,7 +236,7 @@ class _Run(NamedTuple):
 
 
 class _FoldPlan(NamedTuple):
-    """What is to do for a fold of a method, and where its results are kept under which key."""
+    """What to do for a fold of a method, and where and under which key its results are kept."""
 
     task: Task
     key: str
@@ -249,7 +249,7 @@ def _pass(items: Sequence[Any], _: str) -> Sequence[Any]:
 
 
 def _check(given: Estimates, images: int, method: str) -> None:
-    """Refuse what cannot be estimates before anything of it is kept."""
+    """Refuse invalid estimates before any of them is kept."""
     shape = np.shape(given.illuminants)
     if len(shape) != 3 or shape[1:] != (images, 3):
         raise ParameterError(f"{method}: illuminants must have the shape (repeats, {images}, 3), not {shape}")
@@ -273,7 +273,7 @@ def _load_results(
 
 
 def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track, tested: set[str]) -> list[Sample]:
-    """The samples with all that the methods need of photographs and of what is tested, computed in one pass."""
+    """The samples with all that the methods need from photographs and from what is tested, computed in one pass."""
     features = [feature for method in methods for feature in method.features]
     if not features:
         return list(samples)
@@ -302,7 +302,7 @@ def _describe(fold: Fold, samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _rounded(estimates: Estimates) -> Estimates:
-    """In the precision in which they are kept, so that a fold that was kept is the same as one that was just run."""
+    """In the precision in which they are kept, so that a kept fold equals one that was just run."""
     unsure = estimates.uncertainties
     return Estimates(_double(estimates.illuminants), None if unsure is None else _double(unsure))
 

@@ -25,13 +25,13 @@ from c5.words import plural
 FEWEST = 3
 """Shots that a report needs."""
 COUNTS = (1, 4, 8, 20)
-"""Images that a profile is made of."""
+"""Numbers of images that profiles are made of."""
 DRAWS, MOST_ESTIMATES = 8, 1500
-"""How often those are drawn for each shot, as long as not more estimates than these are needed in all."""
+"""How often those are drawn for each shot, unless that takes more estimates in all than this."""
 BANDS = (0.0, 3000.0, 3800.0, 4800.0, 6500.0, np.inf)
-"""Temperatures that part lights."""
+"""Temperatures that separate kinds of light."""
 PROBES = 12
-"""Shots on which it is measured how far others move the estimates."""
+"""Shots used to measure how far others move the estimates."""
 
 ALONE = "model, image alone"
 PROFILED = "model, profile of the other shots"
@@ -62,7 +62,7 @@ class Shot:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """Errors with profiles of so many images."""
+    """Errors with profiles of `count` images."""
 
     count: int
     errors: Float64s
@@ -71,7 +71,7 @@ class Effect:
 
 @dataclass(frozen=True, eq=False)
 class Sensor:
-    """What the shots of one camera tell."""
+    """What the shots of one camera show."""
 
     camera: str
     model: str
@@ -192,10 +192,10 @@ def _measure_influence(shots: list[Shot], model: Model, rng: np.random.Generator
 
 
 MOST_GAP, ENOUGH, TARGET = 55.0, 2, 20
-"""Mireds between lights that call for one between, shots that a kind of light needs, and shots in all."""
+"""The largest gap between lights in mireds, the shots that a kind of light needs, and shots in all."""
 WARMEST, COLDEST = 2700.0, 7500.0
 GREEN = 12.0
-"""Tints from which on a light is off the curve."""
+"""From this tint on, a light is off the curve."""
 SOURCES = {
     2600: "candles and dimmed bulbs",
     3400: "light bulbs and warm LEDs",
@@ -204,7 +204,7 @@ SOURCES = {
     6900: "an overcast sky",
     100000: "open shade under a blue sky",
 }
-"""What gives light of less than so many kelvin."""
+"""Sources of light below these temperatures, in kelvin."""
 
 
 def advise(sensor: Sensor) -> list[str]:
@@ -238,7 +238,7 @@ def advise(sensor: Sensor) -> list[str]:
         words.append(f"Errors are largest at {name}, {errors[worst].mean():.1f}° on average: add scenes there.")
     if len(sensor.shots) < TARGET:
         more = TARGET - len(sensor.shots)
-        words.append(f"{plural(more, 'more shot')} would make {TARGET}, from which on a profile hardly changes.")
+        words.append(f"{plural(more, 'more shot')} would make {TARGET}; beyond that, a profile hardly changes.")
     one_hue = [shot for shot in sensor.shots if shot.looks(PROFILED).one_hue > 0.9]
     if len(one_hue) > len(sensor.shots) / 3:
         words.append("Many shots show one color only: photograph scenes with colors of all hues.")

@@ -1,4 +1,4 @@
-"""Whether one method is better than another, or the images happened to be so: a paired bootstrap over images."""
+"""Whether one method is better than another, or only happens to be on these images: a paired bootstrap over images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FEWEST = 10
 
 
 class Difference(NamedTuple):
-    """Of two mean errors, degrees. The interval holds 95 % of the differences over images drawn with replacement."""
+    """The difference of two mean errors, degrees. The interval holds 95 % of the differences over images drawn with
+    replacement."""
 
     mean: float
     low: float
@@ -32,7 +33,7 @@ class Difference(NamedTuple):
 
 
 def compare(errors: ArrayLike, others: ArrayLike) -> Difference:
-    """The mean of errors less that of others of the same images, in the same order."""
+    """The mean of `errors` minus that of `others`, for the same images in the same order."""
     pairs = np.asarray(errors, dtype=np.float64) - np.asarray(others, dtype=np.float64)
     if pairs.ndim != 1 or pairs.size < FEWEST or not np.isfinite(pairs).all():
         raise ParameterError(f"a comparison needs finite errors of at least {FEWEST} images, one number each")
@@ -41,7 +42,7 @@ def compare(errors: ArrayLike, others: ArrayLike) -> Difference:
 
 
 def interval(errors: ArrayLike) -> tuple[float, float]:
-    """What 95 % of the means of errors lie between, over images drawn with replacement."""
+    """The interval that holds 95 % of the means of errors over images drawn with replacement."""
     found = compare(errors, np.zeros(np.size(errors)))
     return found.low, found.high
 
@@ -56,7 +57,7 @@ def _shares(images: int) -> Float32s:
 def image_errors(row: Row, results: Results, dataset: str) -> Float64s:
     """The error of each image of a dataset, in the order of `results.images`; NaN where it was not tested.
 
-    Where images were tested more than once, the mean.
+    If an image was tested more than once, the mean.
     """
     found = []
     for camera in results.cameras(dataset):
@@ -69,9 +70,9 @@ def image_errors(row: Row, results: Results, dataset: str) -> Float64s:
 
 
 def find_differences(results: Results, dataset: str) -> tuple[Row, dict[str, Difference]] | None:
-    """The best of the rows on a dataset, and by how much the mean error of each other is larger, by its name.
+    """The best row on a dataset, and how much larger the mean error of each other row is, by its name.
 
-    Only images that both rows have are compared. None where there is nothing to compare.
+    Only images that both rows have are compared. None if there is nothing to compare.
     """
     rows = [row for row in results.rows if dataset in row.statistics]
     if len(rows) < 2:

@@ -1,4 +1,4 @@
-"""Running rows of the paper's tables, keeping what they came to, and the page made of that."""
+"""Running rows of the paper's tables, keeping their results, and making a page of them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from c5.parallel import in_parallel
 from c5.regular import read_text
 
 FindMethods = Callable[[str, Rolls], list[Method]]
-"""The methods of a name, with rolls."""
+"""Finds the methods that a name stands for, with rolls."""
 
 
 class Measured(NamedTuple):
-    """What a row of ours came to: a line of `rows.csv`."""
+    """The result of one of our rows: a line of `rows.csv`."""
 
     table: int
     row: str
@@ -80,7 +80,7 @@ def run_rows(
     jobs: int = 1,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Measured]:
-    """Measure rows one after another; what was measured before is taken from its folder. Each is kept as it is done.
+    """Measure rows one after another; what was measured before is taken from its folder. Each is saved when it is done.
 
     `matrices` of cameras are needed for synthetic test cameras.
     """
@@ -90,7 +90,7 @@ def run_rows(
     for work in works:
         try:
             task = _find_task(work, samples, folder, find, matrices)
-        except DataError as error:  # images that are to be made of what holds no pixels
+        except DataError as error:  # images cannot be made from data without pixels
             say(f"{work.method}: {error}")
             continue
         if task is not None:
@@ -107,7 +107,7 @@ def run_rows(
                 only=only,
                 say=say,
             )
-        except C5Error as error:  # of this row; others may have all that they need
+        except C5Error as error:  # only this row; others may have all they need
             say(f"{task.method.name}: {error}")
             return None
 
@@ -145,7 +145,7 @@ def _find_task(
     find: FindMethods,
     matrices: Mapping[str, CameraMatrices] | None,
 ) -> _Task | None:
-    """None where the data are not given."""
+    """None if the data are not given."""
     used = _choose(samples, work.setting, matrices)
     protocol = SETTINGS[work.setting].find({name for sample in used for name in (sample.dataset, sample.camera)})
     if protocol is None:
@@ -156,7 +156,7 @@ def _find_task(
 
 
 def _on(protocol: Protocol, dataset: str) -> Protocol:
-    """Of a protocol, the folds that test one dataset."""
+    """A protocol with only the folds that test one dataset."""
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
         return [fold for fold in protocol.folds(samples) if fold.name.split("/")[0] == dataset]
@@ -165,7 +165,7 @@ def _on(protocol: Protocol, dataset: str) -> Protocol:
 
 
 def _choose(samples: Sequence[Sample], setting: str, matrices: Mapping[str, CameraMatrices] | None) -> list[Sample]:
-    """What a setting uses: its own photographs, and made images of nothing else."""
+    """What a setting uses: its own photographs, and images made from nothing else."""
     own = [s for s in samples if not s.made and {s.dataset, s.camera} & set(SETTINGS[setting].names)]
     if setting == "synthetic-cameras":
         return [*own, *_make_synthetic(own, samples, matrices)]
@@ -180,7 +180,7 @@ SYNTHETIC = 150
 def _make_synthetic(
     own: Sequence[Sample], samples: Sequence[Sample], matrices: Mapping[str, CameraMatrices] | None
 ) -> Iterator[Sample]:
-    """Photographs of a camera as others would have taken them; none where nothing is known of the cameras."""
+    """Photographs of a camera as others would have taken them; none if nothing is known about the cameras."""
     for camera in TESTED if matrices and own else ():
         targets = [sample for sample in samples if sample.camera == camera and not sample.made]
         if targets:
@@ -199,7 +199,7 @@ def _same_rolls(found: Row, row: PaperRow) -> bool:
 
 
 def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None:
-    """A row of results as a line; None where they do not test what the row does."""
+    """A row of results as a line; None if they do not test what the row does."""
     own = [each for each in results.rows if each.method == method.name and _same_rolls(each, row)][-1]
     group = row.tested_on
     if row.setting == "synthetic-cameras":
@@ -218,7 +218,7 @@ def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None
 
 
 def load_rows(folder: Path) -> list[Measured]:
-    """What was measured in a folder, in the order of the tables; nothing where nothing was."""
+    """What was measured in a folder, in the order of the tables; empty if nothing was."""
     path = folder / ROWS
     if not path.exists():
         return []
@@ -240,7 +240,7 @@ def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
 
 
 def gather_rows(folders: Sequence[Path], out: Path) -> Path:
-    """Add the rows of some folders to those of another; of the same row the last one stays."""
+    """Add the rows of some folders to those of another; if a row is there twice, the last one stays."""
     for folder in folders:
         if not (folder / ROWS).exists():
             raise DataError(f"{folder / ROWS}: no such file; give folders in which rows of the paper were run")
@@ -249,7 +249,7 @@ def gather_rows(folders: Sequence[Path], out: Path) -> Path:
 
 
 def make_checklist(folder: Path) -> str:
-    """The page on the paper: the words in a folder, with its tables in the place of `<!-- tables -->`."""
+    """The page on the paper: the text in a folder, with its tables in place of `<!-- tables -->`."""
     words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
     if "<!-- tables -->" not in words:
         raise DataError(

@@ -27,9 +27,9 @@ from c5.photos.picture import Frame, develop, encode_picture, make_sheet
 from c5.regular import read_regular
 
 PIXELS = 64 * 64
-"""Images are looked at in this size."""
+"""Images are looked at in this many pixels."""
 NEAR_GRAY = 0.1  # nats
-"""Colors so near to a light are gray in it: about 3 degrees."""
+"""Colors this close to a light are gray in it: about 3 degrees."""
 ONE_HUE, LITTLE_GRAY, ABSENT = 0.9, 0.05, 0.1
 """Above the first an image is of one hue, below the second it has little gray, above the third much of it is lost."""
 
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Looks(NamedTuple):
-    """What can be measured of an image whose light is known."""
+    """What can be measured in an image whose light is known."""
 
     absent: float
     """The share of its pixels that do not count: clipped, black, or masked."""
@@ -55,7 +55,7 @@ class Looks(NamedTuple):
     gray: float
     """The share of its pixels that count within `NEAR_GRAY` of the light."""
     gray_estimated: float
-    """The same of the estimate."""
+    """The same for the estimate."""
 
 
 def read_estimates(

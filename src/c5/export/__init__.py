@@ -1,1 +1,1 @@
-"""Models for other places than Python: C code, ONNX graphs, tuning files."""
+"""Models for use outside Python: C code, ONNX graphs, tuning files."""

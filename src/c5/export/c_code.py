@@ -41,7 +41,7 @@ FLOAT_DEGREES, INT8_DEGREES = 0.02, 0.5
 
 
 def export_c(model: Model, profile: Profile | None, folder: Path, *, int8: bool) -> Budget:
-    """Write the C code of a model to a folder, and say what a query takes."""
+    """Write the C code of a model to a folder; returns what a query costs."""
     files, budget = write_c(fold(model, profile), vector_image(), int8=int8)
     for name, data in files.items():
         write_file(folder / name, data)
@@ -56,7 +56,7 @@ def vector_image() -> LinearImage:
 
 
 def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[str, bytes], Budget]:
-    """The files of the C code, by name, with an image as test vector, and what a query takes."""
+    """The files of the C code, by name, with an image as test vector, and what a query costs."""
     seen = _see_constants(folded)
     places, size = _place(seen)
     weights = _Weights(seen, int8=int8)
@@ -152,7 +152,7 @@ def _see_constants(folded: Folded) -> Folded:
 
 
 def _place(folded: Folded) -> tuple[dict[str, int], int]:
-    """Where each tensor is in the workspace, in floats, and the size of it: what is needed at once stands apart."""
+    """Where each tensor is in the workspace, in floats, and its size: tensors needed at one time do not overlap."""
     n, channels, last = folded.grid.bins, folded.grid.channels, len(folded.layers)
     spans = {"SEARCHED": (channels * n * n, -1, last), "WHOLE": (channels * n * n, -1, -1), "STRIP": (n * n, -1, -1)}
     spans |= {"SCORES": (n * n, last, last), "LINES": (2 * n * n, last, last)}
@@ -281,7 +281,7 @@ def _in_blocks(maps: NDArray[Any]) -> NDArray[Any]:
 
 
 def _fill_up(values: NDArray[Any]) -> NDArray[Any]:
-    """With zeros to whole blocks of outputs."""
+    """Padded with zeros to whole blocks of outputs."""
     missing = -len(values) % LANES
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
 

@@ -1,7 +1,7 @@
 """A model with the profile of one camera baked in, as a short list of layers.
 
-With a profile, all that the roll had to say is constant: its encoder is gone, and what its features add to a layer of
-the query becomes a map of constants. The list is what C code is made of; ONNX graphs are folded in the same way.
+With a profile, everything from the roll is constant: its encoder is gone, and what its features add to a layer of the
+query becomes a map of constants. C code is made from the list; ONNX graphs are folded in the same way.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ Layer = Convolution | Pooling | Upsampling | Normalisation
 
 @dataclass(frozen=True)
 class Budget:
-    """What a query takes of a machine."""
+    """What a query costs on a machine."""
 
     flash: int  # bytes of weights and other constants
     memory: int | None  # bytes to work in; None where a runtime decides
@@ -144,7 +144,7 @@ class Folded:
 
 
 def fold(model: Model, profile: Profile | None = None) -> Folded:
-    """The layers of a model for one camera; without a profile, for frames that must do alone."""
+    """The layers of a model for one camera; without a profile, for frames on their own."""
     if model.file.kind != "profile":
         raise ParameterError(
             f"the model {model.name} looks at query and roll together, so that no profile can be baked in; "
@@ -376,7 +376,7 @@ def upsampling_weights(size: int) -> Float32s:
 
 
 def _find_tail(nodes: list[Any], names: list[str]) -> set[str]:
-    """Outputs of the nodes behind the last convolutions: all that no convolution, pooling or product comes after."""
+    """Outputs of the nodes after the last convolutions: all that no convolution, pooling or product follows."""
     tail: set[str] = set(names)
     found: set[str] = set()
     for node in reversed(nodes):
@@ -415,7 +415,7 @@ def _probe(
 
 
 def _drop_unused(layers: list[Layer]) -> list[Layer]:
-    """Without the layers that nothing looks at: the convolutions that became part of the last one."""
+    """Without the layers that nothing uses: the convolutions that became part of the last one."""
     kept: list[Layer] = []
     used = {layers[-1].output.name}
     for layer in reversed(layers):

@@ -1,8 +1,8 @@
 """The white balance of libcamera on a Raspberry Pi, tuned from a camera's matrices and a roll of its photographs.
 
 libcamera (src/ipa/rpi/controller/rpi/awb_bayes.cpp) searches for the light along a curve of r/g and b/g by temperature,
-no farther from it than two transverse limits, and prefers temperatures by a prior for each illuminance. It wants all
-three measured; here the curve follows from matrices, and the rest from the lights that a model finds in a roll.
+no farther from it than two transverse limits, and prefers temperatures by a prior for each illuminance. It expects all
+three to be measured; here the curve follows from matrices, and the rest from the lights that a model finds in a roll.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ KELVINS = (2500, 2850, 3200, 3600, 4000, 4500, 5000, 5600, 6500, 7500, 8500)
 WARM, COLD = 4000.0, 5000.0
 """Lights up to the first are black bodies, from the second on daylight, and in between a mixture."""
 TINT = 12.0
-"""The transverse limits hold lights of such a tint, in Adobe's numbers, on either side of the curve."""
+"""The transverse limits include lights of this tint, in Adobe's numbers, on either side of the curve."""
 LEAST_LIMIT, MOST_LIMIT = 0.01, 0.1
-"""Of the transverse limits; libcamera's own files have 0.02 to 0.05."""
+"""Range of the transverse limits; libcamera's own files have 0.02 to 0.05."""
 SHARE = 95.0
-"""Percent of the roll's lights that the transverse limits hold."""
+"""Percent of the roll's lights that the transverse limits include."""
 LUX_AT_0 = 2.5
-"""The illuminance that an exposure value of 0 at ISO 100 is right for; each step doubles it (ISO 2720, C = 250)."""
+"""The illuminance for which an exposure value of 0 at ISO 100 is right; each step doubles it (ISO 2720, C = 250)."""
 HIGHEST_PRIOR = 6.0
-"""Of the usual temperature against the rarest; libcamera's own files have up to 7."""
+"""The prior of the usual temperature against the rarest; libcamera's own files have up to 7."""
 MODES = {
     "auto": (2500, 8000), "incandescent": (2500, 3000), "tungsten": (3000, 3500), "fluorescent": (4000, 4700),
     "indoor": (3000, 5000), "daylight": (5500, 6500), "cloudy": (7000, 8600),
 }  # fmt: skip
 """The temperatures of each mode, as in libcamera's own files."""
 FEWEST = 4
-"""Photographs that a prior is learnt from."""
+"""Fewest photographs that a prior is learnt from."""
 
 
 class Sight(NamedTuple):
@@ -84,7 +84,7 @@ def transverse_limits(curve: Float64s, matrices: CameraMatrices, lights: Sequenc
 
 
 def priors(lights: Sequence[Sight], matrices: CameraMatrices) -> list[dict[str, Any]]:
-    """Priors over temperature by illuminance: one for dark and one for bright photographs, where files tell which."""
+    """Priors over temperature by illuminance: one for dark and one for bright photographs, if the files say which."""
     with_exposure = [light for light in lights if light.exposure is not None]
     if len(with_exposure) >= 2 * FEWEST:
         ordered = sorted(with_exposure, key=lambda light: light.exposure or 0.0)
@@ -96,7 +96,7 @@ def priors(lights: Sequence[Sight], matrices: CameraMatrices) -> list[dict[str, 
 
 
 def _prior(lights: Sequence[Sight], matrices: CameraMatrices, lux: float) -> dict[str, Any]:
-    """The logarithm of how often a temperature is met, smoothed; flat where too few lights are known."""
+    """The logarithm of how often a temperature occurs, smoothed; flat if too few lights are known."""
     mireds = 1e6 / np.array(KELVINS)
     values = np.zeros(len(KELVINS))
     if len(lights) >= FEWEST:
@@ -141,8 +141,8 @@ def _ratios(illuminant: ArrayLike) -> Float64s:
 
 
 def _offset(curve: Float64s, point: Float64s) -> float:
-    """How far a point is from the curve; positive on the side of less red and less blue than there, that is greener
-    light, as libcamera turns the curve's direction: (db, -dr)."""
+    """How far a point is from the curve; positive on the side with less red and less blue, that is greener light, as
+    libcamera turns the curve's direction: (db, -dr)."""
     best = np.inf, 0.0
     for start, end in zip(curve[:-1, 1:], curve[1:, 1:], strict=True):
         along = end - start

@@ -33,7 +33,7 @@ FILES = {"histograms.onnx": False, "pixels.onnx": True}
 
 
 def export_onnx(model: Model, profile: Profile | None, folder: Path, *, int8: bool) -> dict[str, Budget]:
-    """Write both graphs to a folder, and say what a query takes."""
+    """Write both graphs to a folder; returns what a query costs."""
     folded = fold(model, profile)
     budgets = {}
     for name, from_pixels in FILES.items():
@@ -160,7 +160,7 @@ def _locate(graph: _Builder, folded: Folded, searched: str, maps: str) -> None:
 def _convolve(graph: _Builder, searched: str, filters: str, n: int) -> str:
     """The sum over channels of the convolutions of two stacks, by products with the matrices of a Fourier transform.
 
-    It goes over 2n bins, so that nothing wraps around; of the frequencies along u half are enough. The origin of a
+    It goes over 2n bins, so that nothing wraps around; half of the frequencies along u are enough. The origin of a
     filter is its bin (n/2, n/2).
     """
     add = graph.add
@@ -194,7 +194,7 @@ def _count(graph: _Builder, grid: Grid) -> tuple[str, str]:
     dark = add("Equal", add("ReduceMax", add("Relu", "image"), np.array([2]), keepdims=0), zero)
     out = add("Or", add("Or", "ignore", dark), add("GreaterOrEqual", brightest, one))
     counts = add("Cast", add("Not", out), to=1)  # (height, width), 1 where a pixel counts
-    # Pixels that must not count may be anything; none of it may get any farther.
+    # Pixels that must not count may hold anything; none of it may get any further.
     planes = add("Relu", add("Where", add("Unsqueeze", "ignore", np.array([2])), zero, "image"))
     planes = add("Transpose", planes, perm=[2, 0, 1])
     gradient, all_count = _gradient(graph, planes, counts)
@@ -229,7 +229,7 @@ def _gradient(graph: _Builder, planes: str, counts: str) -> tuple[str, str]:
 
 
 def _row_step(graph: _Builder, grid: Grid, counts: str) -> str:
-    """(1,) Of so many rows, one is looked at."""
+    """(1,) One row in this many is used."""
     add = graph.add
     counted = add("Cast", add("ReduceSum", counts, keepdims=0), to=7)
     every = add("Max", add("Div", counted, np.int64(grid.pixels)), np.int64(1))
@@ -252,7 +252,7 @@ def _add_histogram(
     searched: list[str],
 ) -> None:
     add, n, strips = graph.add, grid.bins, grid.strips
-    side = n + 2  # a bin more on every side takes what falls beyond
+    side = n + 2  # one more bin on every side takes what falls outside
     far = np.array([np.iinfo(np.int64).max])
     colors = add("Slice", planes, np.array([0]), far, np.array([1]), every)
     which = add("Slice", counts, np.array([0]), far, np.array([0]), every)

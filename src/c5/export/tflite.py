@@ -1,6 +1,6 @@
 """A TensorFlow Lite graph of a model with a camera's profile baked in: from histograms to the light.
 
-The graph is written by itself, with the schema that LiteRT's runtime ships: no converter is asked.
+The graph is written directly, with the schema that LiteRT's runtime ships: no converter is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from c5.io.files import write_file
 from c5.model import Model, Profile
 
 VERSION = 3
-"""Of the file format."""
+"""Version of the file format."""
 
 
 def load_schema() -> Any:
@@ -31,7 +31,7 @@ def load_schema() -> Any:
 
 
 def export_tflite(model: Model, profile: Profile | None, path: Path) -> Budget:
-    """Write the graph of a model to a file, and say what a query takes."""
+    """Write the graph of a model to a file; returns what a query costs."""
     folded = fold(model, profile)
     data = make_tflite(folded)
     write_file(path, data)
@@ -113,7 +113,7 @@ class _Builder:
         return self.add(name, [x, self.constant(np.array(axes))], shape, "ReducerOptions", keepDims=True)
 
     def slice(self, x: int, first: int, count: int) -> int:
-        """Of the last axis."""
+        """Part of the last axis."""
         *rest, _ = self.shapes[x]
         shape = (*rest, count)
         return self.add(

@@ -1,4 +1,4 @@
-"""The small JPEG that cameras put into their raw files: there at once, in the camera's own colors."""
+"""The small JPEG that cameras put into their raw files: available at once, in the camera's own colors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CR3_HEAD = 1 << 18
 def read_embedded(path: str | Path, side: int) -> Pixels | None:
     """The smallest embedded picture that is not smaller than `side`, else the largest, reduced to that and upright.
 
-    None where a file holds no picture that can be read: LibRaw's formats are many. The file is not decoded.
+    None if the file holds no picture that can be read: LibRaw knows many formats. The raw data is not decoded.
     """
     from PIL import Image, ImageOps
 
@@ -64,7 +64,7 @@ def read_embedded(path: str | Path, side: int) -> Pixels | None:
 
 
 def _find(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """What may be JPEG files, each with the orientation that the raw file tells; 0 where the JPEG tells it itself."""
+    """Possible JPEG files, each with the orientation given by the raw file; 0 if the JPEG gives it itself."""
     start = file.read(100)
     if start.startswith(RAF_START):
         place, size = struct.unpack(">II", start[84:92])

@@ -110,7 +110,7 @@ def _show_histograms(
 
 
 def _glow(masses: Float32s, grid: Grid) -> Image.Image:
-    """A map of what is not negative, each bin in the color it stands for, on black."""
+    """A map of non-negative values, each bin in the color it stands for, on black."""
     u, v = np.meshgrid(grid.u, grid.v)
     colors = uv_to_rgb(np.stack([u, v], axis=-1))
     colors /= colors.max(axis=-1, keepdims=True)
@@ -119,7 +119,7 @@ def _glow(masses: Float32s, grid: Grid) -> Image.Image:
 
 
 def _signed(values: ArrayLike, grid: Grid) -> Image.Image:
-    """A map of numbers of both signs: white is zero, blue negative, red positive."""
+    """A map of signed values: white is zero, blue negative, red positive."""
     array = np.asarray(values, dtype=np.float64)
     share = np.clip(array / max(float(np.quantile(np.abs(array), 0.998)), 1e-12), -1, 1)[..., None]
     ends = np.where(share < 0, NEGATIVE, POSITIVE)
@@ -141,7 +141,7 @@ def _bin_of(uv: Float64s, grid: Grid) -> tuple[float, float]:
 
 
 def _tell_light(estimate: Estimate, matrices: CameraMatrices | None) -> str:
-    """The temperature and tint of an estimate, each with its 90 % bound, where the matrices have them."""
+    """The temperature and tint of an estimate, each with its 90 % bound; empty if the matrices do not give them."""
     told = tell_light(estimate.illuminant, matrices, estimate.bound_covariance)
     return "" if told is None else "{} K, tint {}".format(*show_told(told.as_row()))
 

@@ -44,13 +44,13 @@ class Failure(NamedTuple):
 
 
 class Developed(Failure):
-    """A file that is whole, but a developed picture: nobody's raw file."""
+    """An intact file that is a developed picture, not a raw file."""
 
     __slots__ = ()
 
 
 class Version(NamedTuple):
-    """What tells that a file has changed, without opening it."""
+    """What shows that a file has changed, without opening it."""
 
     size: int
     modified: int  # nanoseconds
@@ -62,10 +62,10 @@ class Listing:
 
     files: dict[bytes, Version] = field(default_factory=dict)
     folders: set[bytes] = field(default_factory=set)
-    """Those that hold something: a disk that is not mounted shows as an empty folder, or as none."""
+    """Those that are not empty: a disk that is not mounted shows as an empty folder, or as none."""
     unreadable: list[Failure] = field(default_factory=list)
     pictures: int = 0
-    """JPEG files, which no camera leaves linear; previews by c5 do not count."""
+    """JPEG files, which are never linear; previews made by c5 do not count."""
 
 
 def is_photograph(path: Path) -> bool:
@@ -75,7 +75,7 @@ def is_photograph(path: Path) -> bool:
 
 
 def find_photographs(roots: Iterable[bytes]) -> Listing:
-    """The photographs below some folders. Hidden ones are passed over; links are not followed, so none loops."""
+    """The photographs below some folders. Hidden ones are skipped; links are not followed, so there are no loops."""
     found = Listing()
     folders = []
     for root in roots:
@@ -111,21 +111,21 @@ def find_photographs(roots: Iterable[bytes]) -> Listing:
 
 
 class Photographs(NamedTuple):
-    """What was asked for."""
+    """The photographs that were asked for."""
 
     paths: list[Path]
     named: set[Path]
-    """Those that were named themselves, and not found in a folder."""
+    """Those that were named directly, not found in a folder."""
     exports: int
-    """Pictures in the folders that are nobody's raw files: those of cameras, and exports beside their raw file."""
+    """Pictures in the folders that are not raw files: those of cameras, and exports beside their raw file."""
     unreadable: list[Failure]
     """Folders that cannot be opened."""
     root: Path
-    """The folder that all of it is in."""
+    """The folder that contains them all."""
 
 
 def list_photographs(asked: Sequence[Path]) -> Photographs:
-    """Files as they are, folders as the photographs below them; each once, however it is spelled."""
+    """The files given, and the photographs below the folders given; each once, however its path is spelled."""
     listed: list[Path] = []
     named = {path for path in asked if not os.path.isdir(path)}
     unreadable: list[Failure] = []
@@ -151,7 +151,7 @@ def list_photographs(asked: Sequence[Path]) -> Photographs:
 
 
 def resolve(path: str | Path) -> bytes:
-    """The one way to spell a path, whether or not something is there."""
+    """The canonical spelling of a path, whether or not it exists."""
     return os.fsencode(os.path.realpath(os.path.expanduser(path)))
 
 
@@ -164,7 +164,7 @@ def file_version(path: str | bytes | Path) -> Version | None:
 
 
 def digest_file(path: bytes) -> tuple[Version, bytes]:
-    """A file's version and a digest of its content, the same wherever it lies.
+    """A file's version and a digest of its content, which is the same wherever the file is.
 
     Six small blocks and the size tell photographs apart: no two have the same noise.
     """

@@ -1,7 +1,7 @@
-"""Photographs of a shoot, grouped by light: one balance a group, for all of its cameras.
+"""Photographs of a shoot, grouped by light: one balance per group, for all of its cameras.
 
-`c5.photos.lights` decides which photographs are in one light and what that light is. Here stand what photographs say
-about it, gray cards, clocks that differ, and the file of groups that a person may edit.
+`c5.photos.lights` decides which photographs are in one light and what that light is. This module
+covers what photographs say about it, gray cards, clocks that differ, and the file of groups that a person may edit.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ COLUMNS = ("file", "group", "light")
 MOST_BYTES = 64 * 2**20
 
 CARD = 0.05
-"""How exactly a gray card tells the light of the photographs around it."""
+"""How exactly a gray card gives the light of the photographs around it."""
 MEASURED_PIXELS = 4_000_000
 MOST_CLIPPED, DARKEST = 0.05, 0.005
 """Of a gray card: the part that may be clipped, and the least brightness of a channel."""
 
 ALIKE = 0.6
-"""The share of the variance of errors that photographs of one light have in common: so much is left of it in groups."""
+"""The share of the error variance that photographs in one light have in common: this much remains in groups."""
 
 
 class Reference(NamedTuple):
@@ -64,7 +64,7 @@ class Reference(NamedTuple):
     box: Box | None = None
     """Where it is; by default it fills the middle third of the picture, each way."""
     light: Float64s | None = None
-    """What it shows, where that was measured before."""
+    """Its light, if it was measured before."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def balance_sets(
 ) -> tuple[list[Balance], list[Failure]]:
     """The same photographs, each with its group and the light of its group, and what could not be done.
 
-    Where an estimate is uncertain, the fallback is another one of the same photograph. A group with a reference gets
-    the light of that. `follow` is told how much is done, and of how much.
+    Where an estimate is uncertain, the fallback counts as a second estimate of the same photograph. A group with a
+    reference gets the reference's light. `follow` receives how much is done, and the total.
     """
     places = {printable(os.path.abspath(balance.path)): index for index, balance in enumerate(balances)}
     given = {printable(path): name for path, name in sets.groups.items()}
@@ -115,7 +115,7 @@ def balance_sets(
         tell("one photograph: there is nothing to group it with")
     untimed = int(np.isnan(views.seconds).sum())
     if untimed and len(balances) > 1:
-        tell(f"{untimed} of {len(balances)} photographs tell no time: grouped by their light alone")
+        tell(f"{untimed} of {len(balances)} photographs have no time: grouped by their light alone")
     result = [replace(balance, group=name) for balance, name in zip(balances, names, strict=True)]
     labels, cameras = (
         np.unique(each, return_inverse=True)[1] for each in (names, [str(balance.photo.camera) for balance in balances])
@@ -132,7 +132,7 @@ def balance_sets(
 def _share_light(
     balances: list[Balance], views: Views, members: Labels, measured: Mapping[int, Float64s], offsets: Float64s
 ) -> None:
-    """Give photographs of one group their light, in place. One alone keeps its own, unless it was measured."""
+    """Give photographs of one group their light, in place. A single one keeps its own, unless it was measured."""
     cards = [index for index in members.tolist() if index in measured]
     if len(members) == 1 and not cards:
         return
@@ -140,7 +140,7 @@ def _share_light(
     degrees = np.maximum([balances[index].uncertainty or 0 for index in members], 0.1)
     fused = ((1 + ALIKE * (len(members) - 1)) / np.sum(1 / degrees**2)) ** 0.5
     for index in members.tolist():
-        # A card that the same camera took says more than matrices do.
+        # A card photographed by the same camera says more than matrices do.
         camera = balances[index].photo.camera
         own = [card for card in cards if balances[card].photo.camera == camera] or cards
         uv = (np.mean(views.uv[own], axis=0) if own else fused_uv) + offsets[index]
@@ -183,7 +183,7 @@ def _see_lights(balances: Sequence[Balance], fallback: Fallback, measured: Mappi
 
 
 _views: WeakKeyDictionary[Balance, dict[Fallback, tuple[Float64s, Float64s, bool]]] = WeakKeyDictionary()
-"""What each photograph says, which takes a millisecond: a person who edits groups asks for the same again and again."""
+"""Cached, since each takes a millisecond to find: a person who edits groups asks for the same again and again."""
 
 
 def _carry(photo: Photo, light: Float64s, covariance: Float64s) -> tuple[Float64s, Float64s, bool]:
@@ -220,7 +220,7 @@ def _name_groups(
 ) -> list[str]:
     """The group of each photograph: as given, or a number by the time of its first photograph."""
     free = np.array([index for index in range(len(balances)) if index not in given], dtype=np.intp)
-    # In an order that no name or folder changes, so that ties are decided the same way.
+    # In an order independent of names and folders, so that ties are always decided the same way.
     free = free[np.lexsort((*views.uv[free].T, views.seconds[free]))]
     found_labels = group_lights(views.take(free), follow).tolist() if free.size else []
     labels = dict(zip(free.tolist(), found_labels, strict=True))
@@ -257,7 +257,7 @@ def measure_reference(photo: Photo, box: Box | None = None) -> Float64s:
 
 
 def read_groups(path: str | Path) -> dict[Path, str]:
-    """The groups of a file as `encode_groups` makes it, by absolute path; only its columns file and group count."""
+    """The groups in a file made by `encode_groups`, by absolute path; only its columns file and group count."""
     path = Path(path)
     try:
         data = read_regular(path)

@@ -1,9 +1,9 @@
 """A person's look, learned from the balances that the person has set: a small map from neutral to preferred light.
 
-Both are places in the plane of `c5.colorimetry.adaptation`, so that edits of all cameras count together. The map
-shifts mired and tint by amounts that lie on a line along the light's warmth: four numbers, held near zero by a prior
-that counts like a few edits, and fitted so that stray edits count less. It is kept if it foretells edits of shoots
-that it was not fitted to better than neutral balance does.
+Both are points in the plane of `c5.colorimetry.adaptation`, so that edits of all cameras count together. The map
+shifts mired and tint by amounts that are linear in the light's warmth: four numbers, held near zero by a prior that
+counts like a few edits, and fitted so that stray edits count less. It is kept if it predicts edits of shoots that it
+was not fitted to better than neutral balance does.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from c5.photos.sidecars.marks import Form, holds_own, is_chosen
 from c5.regular import read_regular
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
-"""Within a shoot everything may be off alike: what is learned from one alone may be its own."""
+"""Everything in a shoot may be off in the same way, so one shoot is not enough to learn from."""
 
 CONTRADICTION_DEG = 2.0
 """Sidecars of one photograph that are further apart contradict each other."""
 
 PRIOR_EDITS = 3.0
-"""The prior, that nothing is shifted, counts like so many edits."""
+"""The prior, that nothing is shifted, counts like this many edits."""
 
 BETTER = 0.9
-"""The map must miss edits by less than this part of what neutral balance misses them by."""
+"""The map's errors must be below this fraction of the errors of neutral balance."""
 
 FORMAT = "c5-look-1"
 MOST_BYTES = 2**20
@@ -62,13 +62,13 @@ class LearnedLook:
     """The shift in daylight, and by how much it grows with every 100 mireds."""
     tint: tuple[float, float]
     range: tuple[float, float]
-    """The mireds of the edits. Light beyond is shifted like the nearest within."""
+    """The mireds of the edits. Light outside this range is shifted like the nearest inside."""
     edits: int
     shoots: int
     error: float = math.nan
-    """How far edits of other shoots are from what the map foretells, on average, in mireds or tints."""
+    """How far edits of other shoots are from what the map predicts, on average, in mireds or tints."""
     error_without: float = math.nan
-    """The same of the neutral balance."""
+    """The same for neutral balance."""
     points: tuple[tuple[float, float, float, float], ...] = ()
     """Mired and tint of the neutral and of the preferred light of edits, for plots."""
 
@@ -90,7 +90,7 @@ class LearnedLook:
 def read_edits(paths: Sequence[Path], settings: Settings) -> Iterator[Edit | Failure]:
     """The photographs whose sidecars hold a balance that a person set, and what is wrong with others.
 
-    A balance that c5 wrote is none, unless the person chose it, or has changed it since. If two sidecars of a
+    A balance that c5 wrote does not count, unless the person chose it or has changed it since. If two sidecars of a
     photograph contradict each other, neither counts.
     """
     sidecars = {path: found for path in paths if (found := _find_sidecars(path))}
@@ -117,7 +117,7 @@ def _find_sidecars(path: Path) -> list[tuple[Path, Form]]:
 
 
 def _read_balance(form: Form, sidecar: bytes, photo: Photo) -> Float64s | None:
-    """What a person had taken out of a photograph; None where it was nobody's choice."""
+    """The light that a person took out of a photograph; None if nobody chose it."""
     if (holds_own(form, sidecar) and not is_chosen(form, sidecar)) or not form.is_custom(sidecar, photo.as_shot):
         return None
     return form.read_illuminant(sidecar, photo)
@@ -150,7 +150,7 @@ def learn_look(edits: Sequence[Edit]) -> LearnedLook:
     if count < FEWEST_SHOOTS:
         raise ParameterError(
             f"the balances that were set by hand are of {count} shoots, by folder and day: {FEWEST_SHOOTS} are "
-            "needed to tell a look from what was particular there"
+            "needed to tell a look from what was special about a shoot"
         )
     neutral, preferred = (np.array([getattr(edit, name) for edit in edits]) for name in ("neutral", "preferred"))
     missed = np.empty(len(edits))
@@ -162,7 +162,7 @@ def learn_look(edits: Sequence[Edit]) -> LearnedLook:
     if not missed.mean() < BETTER * missed_without.mean():
         raise ParameterError(
             f"no look that is better than neutral balance: edits are {missed_without.mean():.1f} mireds from that on "
-            f"average, and {missed.mean():.1f} from what the edits of other shoots foretell; nothing is kept"
+            f"average, and {missed.mean():.1f} from what the edits of other shoots predict; nothing is kept"
         )
     points = np.round(np.hstack([neutral, preferred])[:MOST_POINTS], 1).tolist()
     return replace(
@@ -175,7 +175,7 @@ def learn_look(edits: Sequence[Edit]) -> LearnedLook:
 
 
 def _fit(neutral: Float64s, preferred: Float64s) -> LearnedLook:
-    """Least squares with a prior at no shift, in turns in which edits far from the line count less (Huber)."""
+    """Least squares with a prior at no shift, repeated with less weight for edits far from the line (Huber)."""
     shifts = preferred - neutral
     lines = np.stack([np.ones(len(neutral)), (neutral[:, 0] - DAYLIGHT.mired) / 100], axis=1)
     weights = np.ones(len(neutral))
@@ -218,13 +218,13 @@ def load_look(path: Path | None = None) -> LearnedLook:
 
 
 def save_look(look: LearnedLook, path: Path | None = None) -> Path:
-    """Keep a look, in the place of an earlier one."""
+    """Keep a look, in place of an earlier one."""
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in ({"format": FORMAT} | asdict(look)).items()]
     return write_file(path or look_path(), ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 def forget_look(path: Path | None = None) -> bool:
-    """Remove the learned look; whether there was one."""
+    """Remove the learned look. Returns whether there was one."""
     path = path or look_path()
     if not path.exists():
         return False

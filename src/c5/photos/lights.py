@@ -2,19 +2,18 @@
 
 The model, in the log-chroma of a space that all cameras share:
 
-- A photograph sees its light with an error that is normal, with the covariance of its heat map. The errors of
-  photographs of one light are correlated, as they show the same things: however many there are, a share `COMMON` of
-  the variance stays. So a large group does not come to disagree with what is only a little off.
-- Two photographs are in the same light with a chance that falls with the pause between them; where a time is not known,
-  it is that of a long pause. Another light is either a little different, as the sun's is an hour later, or any. Its
-  exposure is another one too.
-- The matrices of a camera are off by `MATRICES`, in all of its photographs alike: where cameras share lights, that is
-  found and taken out.
+- A photograph sees its light with a normal error, with the covariance of its heat map. The errors of photographs in one
+  light are correlated, as they show the same things: however many there are, a share `COMMON` of the variance stays. So
+  a large group does not come to disagree with what is only a little off.
+- The chance that two photographs are in the same light falls with the pause between them; if a time is not known, it is
+  that of a long pause. Another light is either a little different, like the sun's an hour later, or any light. Its
+  exposure differs too.
+- The matrices of a camera are off by `MATRICES`, by the same amount in all of its photographs: where cameras share
+  lights, that is found and removed.
 - Lights change in one of two ways, whichever is likelier for the shoot: they last, or they are switched and come back.
 
-Groups grow by likelihood: two become one if each is the likeliest of all to be in the light of the other, and if that
-is likelier than that their lights differ. Photographs that might as well be in the light of another group are then kept
-apart.
+Groups grow by likelihood: two become one if each is the other's likeliest match, and if one light is likelier than two.
+Photographs that might as well be in the light of another group are then kept apart.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ CONES: Float64s = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367]
 """From XYZ to the sharpened cones of the Bradford transform: the camera whose log-chroma all cameras share."""
 
 FLICKER = 0.8
-"""How large the variance of errors is from photograph to photograph, of that of the heat maps."""
+"""The variance of errors from photograph to photograph, relative to that of the heat maps."""
 COMMON = 0.3
-"""The share of the flicker's variance that photographs of one light have in common, as they show the same things."""
+"""The share of the flicker's variance that photographs in one light have in common, as they show the same things."""
 TOGETHER = 0.98
 """The chance that two photographs are in one light, moments apart."""
 APART, DRIFT = 0.6, 0.1
-"""How far another light is, in nats: any, or one that is a little different."""
+"""How far away another light is, in nats: any light, or one that is a little different."""
 STOPS = (2.0, 5.0)
-"""How far exposures are apart in one light, and in two."""
+"""How far apart exposures are in one light, and in two."""
 DOUBT, TELLING = 3.0, 0.1
-"""A photograph stays apart if another light that is so many nats away is not less likely by this logarithm of odds."""
+"""A photograph stays apart if a light more than `TELLING` nats away is not less likely by `DOUBT`, in log odds."""
 MATRICES = 0.05
 """How far the matrices of a camera are off, in nats: a degree or two."""
 ROUNDS = 50
-"""Lights and offsets of cameras are found in turn."""
+"""How often lights and offsets of cameras are found in turn."""
 TIE = 1e-6
 """Of equally likely pairs, chance decides which is joined first: in a regular shoot they would wait for each other."""
 BURST = 8.0
-"""Seconds: photographs that are nearer show the same."""
+"""Seconds: photographs closer in time show the same thing."""
 
 
 class Course(NamedTuple):
@@ -64,7 +63,7 @@ class Course(NamedTuple):
     again: float
     """The chance that two photographs are in one light, hours apart."""
     drifts: float
-    """The chance that another light is one that is a little different."""
+    """The chance that another light is only a little different."""
 
 
 STEADY = Course(1200.0, 0.01, 0.8)
@@ -75,7 +74,7 @@ SWITCHED = Course(60.0, 0.3, 0.1)
 CLOCKS = range(-12, 13)
 """Hours by which the clock of a camera may be off."""
 SURE = 10.0
-"""So much likelier, as the logarithm of odds, another time must make the lights before a clock counts as wrong."""
+"""How much likelier, in log odds, another time must make the lights before a clock counts as wrong."""
 
 Labels = NDArray[np.intp]
 
@@ -124,9 +123,9 @@ def from_common(uv: Float64s, matrices: CameraMatrices) -> Float64s:
 
 
 def group_lights(views: Views, follow: Callable[[int, int], object] = lambda done, total: None) -> Labels:
-    """(n,) numbers from 0, the same for photographs in the same light. Their order does not matter but for ties.
+    """(n,) numbers from 0, the same for photographs in the same light. Their order matters only for ties.
 
-    `follow` is told how much is done, and of how much.
+    `follow` receives how much is done, and the total.
     """
     count = len(views.uv)
     labels: Labels = np.arange(count)
@@ -152,7 +151,7 @@ def group_lights(views: Views, follow: Callable[[int, int], object] = lambda don
 
 
 def find_course(views: Views) -> Course:
-    """How lights change in a shoot: what is likelier for neighbours in time."""
+    """How lights change in a shoot: whichever is likelier for neighbours in time."""
     order = np.argsort(views.seconds, kind="stable")
     pauses = np.diff(views.seconds[order])
     apart = (pauses > BURST) & (np.diff(views.space[order]) == 0)
@@ -163,7 +162,7 @@ def find_course(views: Views) -> Course:
 
 
 def find_clock(views: Views, first: Bools, second: Bools) -> int:
-    """By how many hours the clock of the second photographs is behind that of the first, as their lights tell."""
+    """By how many hours the clock of the second photographs is behind that of the first, judging by their lights."""
     timed = np.isfinite(views.seconds) & (views.space == 0)
     one, two = np.flatnonzero(first & timed), np.flatnonzero(second & timed)
     if not one.size or not two.size:
@@ -182,7 +181,7 @@ def find_clock(views: Views, first: Bools, second: Bools) -> int:
 
 
 def _likelihood(views: Views, first: Labels, second: Labels, pauses: Float64s, course: Course) -> float:
-    """The logarithm of how likely pairs of photographs see what they see."""
+    """The log-likelihood of what pairs of photographs see."""
     same = _chance_of_same(pauses, course)
     covariance = FLICKER * (views.covariance[first] + views.covariance[second])
     alike, differ = _compare_lights(views.uv[second] - views.uv[first], covariance, course)
@@ -192,7 +191,7 @@ def _likelihood(views: Views, first: Labels, second: Labels, pauses: Float64s, c
 def _keep_doubtful_apart(views: Views, labels: Labels, course: Course, follow: Callable[[int, int], object]) -> Labels:
     """The same groups without the photographs that might as well be in the light of another group.
 
-    Frames of a burst show the same, so that they stay together and do not vouch for each other.
+    Frames of a burst show the same thing, so they stay together and do not confirm each other.
     """
     result, count = labels.copy(), int(labels.max()) + 1
     sizes, seen = np.bincount(labels), len(labels)
@@ -214,7 +213,7 @@ def _keep_doubtful_apart(views: Views, labels: Labels, course: Course, follow: C
 
 
 def _bursts(seconds: Float64s) -> list[Labels]:
-    """Photographs that follow each other at once; one without a time stands alone."""
+    """Photographs in quick succession; one without a time stands alone."""
     order = np.argsort(seconds, kind="stable")
     with np.errstate(invalid="ignore"):
         apart = ~(np.diff(seconds[order]) <= BURST)
@@ -222,15 +221,15 @@ def _bursts(seconds: Float64s) -> list[Labels]:
 
 
 def fuse_lights(views: Views, members: Labels) -> Float64s:
-    """(2,) the light that some photographs agree on, each weighed by what it is sure of."""
+    """(2,) the light that some photographs agree on, each weighted by its precision."""
     return np.asarray(_average(views.uv[members], views.precision[members], np.zeros_like(members))[0][0])
 
 
 def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
-    """(n, 2) how far the camera of each photograph is off, as the lights tell that it shares with other cameras.
+    """(n, 2) how far the camera of each photograph is off, judging by the lights it shares with other cameras.
 
     What the photographs of a camera in one light have in common may be the things they show: it takes several lights to
-    tell that from the camera.
+    tell these from the camera.
     """
     (lights, _, owners), pairs = np.unique(np.stack([labels, views.space, cameras]), axis=1, return_inverse=True)
     seen = _Groups(views, pairs, STEADY)  # each light as one camera sees it
@@ -247,7 +246,7 @@ def find_offsets(views: Views, labels: Labels, cameras: Labels) -> Float64s:
 def _average(
     uv: Float64s, precision: NDArray[np.floating], keys: Labels, prior: float = 0.0
 ) -> tuple[Float64s, Float64s]:
-    """For each key, (keys, 2) the mean of places, weighed by their precision, and (keys, 2, 2) the precision of that.
+    """For each key, (keys, 2) the mean of places, weighted by their precision, and (keys, 2, 2) the precision of that.
 
     A prior of some precision says that it is zero.
     """
@@ -312,20 +311,20 @@ def _chance_of_same(pauses: Float64s, course: Course) -> Float64s:
 
 
 def _compare_lights(off: Float64s, covariance: Float64s, course: Course) -> tuple[Float64s, Float64s]:
-    """The logarithms of how likely lights are so far apart if they are the same, and if they differ."""
+    """The log-likelihoods that lights are this far apart if they are the same, and if they differ."""
     alike, drifted, other = (_log_normal(off, covariance + far**2 * np.eye(2)) for far in (0.0, DRIFT, APART))
     return alike, np.logaddexp(np.log(course.drifts) + drifted, np.log(1 - course.drifts) + other)
 
 
 def _compare_exposures(stops: Float64s) -> Float64s:
-    """The logarithm of the odds of one light by a difference of exposures; 0 where one is not known."""
+    """The log odds of one light, from the difference of exposures; 0 if one is not known."""
     one, two = STOPS
     odds = np.log(two / one) - stops**2 / 2 * (1 / one**2 - 1 / two**2)
     return np.where(np.isfinite(stops), odds, 0.0)
 
 
 def _log_normal(off: Float64s, covariance: Float64s) -> Float64s:
-    """The logarithm of normal densities around zero, but for a constant."""
+    """The logarithm of normal densities around zero, up to a constant."""
     (a, b), (_, d) = np.moveaxis(covariance, (1, 2), (0, 1))
     u, v = off.T
     determinant = a * d - b**2

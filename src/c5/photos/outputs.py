@@ -32,15 +32,15 @@ class Output:
     make: Callable[[Balance, bytes | None], bytes]
     """Its content. The second argument is what an existing file holds, where that is to be kept."""
     keeps: bool = False
-    """Whether what else an existing file holds is kept."""
+    """Whether the other content of an existing file is kept."""
     copies: bool = False
     """Whether it is a copy of the photograph, which must not lie beside it."""
     note: Callable[[Balance], str] = lambda _: ""
-    """What the program that it is for cannot hold of a balance, in a line; empty where it holds all of it."""
+    """What its program cannot hold of a balance, in one line; empty if it holds all of it."""
     draws: bool = False
     """Whether it is drawn from the pixels of a preview."""
     form: Callable[[], Form] | None = None
-    """The format of a sidecar in which c5 marks what it writes, so that it can be taken back."""
+    """The format of a sidecar in which c5 marks what it writes, so that it can be undone."""
 
 
 def _sidecar(help: str, program: str) -> Output:
@@ -60,18 +60,17 @@ def _sidecar(help: str, program: str) -> Output:
 
 
 def _preview(help: str, ending: str) -> Output:
-    # No camera names its files so, and no later run takes them for photographs.
+    # No camera names its files like this, and no later run takes them for photographs.
     return Output(
         help, lambda path: f"{path.name}{ending}", lambda balance, _: _draw_preview(balance, ending), draws=True
     )
 
 
 def _draw_preview(balance: Balance, ending: str) -> bytes:
-    from c5.photos.photo import PREVIEW_PIXELS
     from c5.photos.picture import encode_picture, render, turn
 
     photo = balance.photo
-    image = photo.preview or photo.reading.read(photo.path, PREVIEW_PIXELS).image
+    image = photo.preview or photo.reading.read_preview(photo.path)[0]
     matrix = photo.srgb_matrix(balance.illuminant)
     picture = render(image.rgb, image.mask, balance.illuminant, matrix, image.clipped)
     return encode_picture(turn(picture, photo.orientation), ending)
@@ -107,10 +106,10 @@ BUILT_IN = {
 
 
 def list_outputs() -> dict[str, str]:
-    """What each kind of output is, by its name, those of other packages included. None of these is imported."""
+    """What each kind of output is, by name, including those of other packages, which are not imported."""
     others = plugins.find(plugins.OUTPUTS, BUILT_IN)
     return {name: output.help for name, output in BUILT_IN.items()} | {
-        name: f"Of the package {plugin.package}." for name, plugin in others.items()
+        name: f"From the package {plugin.package}." for name, plugin in others.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Pages for people: one HTML file each, with its pictures in it, that asks nobody else for anything."""
+"""Pages for people: each is one HTML file with its pictures inside, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def make_table(headings: list[str], rows: list[list[str]], strong: str | None = 
 
 
 def embed(picture: bytes) -> str:
-    """A picture, JPEG, PNG or SVG, as an address that holds it."""
+    """A picture, JPEG, PNG or SVG, as a data address."""
     kind = "png" if picture.startswith(b"\x89PNG") else "svg+xml" if picture.lstrip().startswith(b"<") else "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"

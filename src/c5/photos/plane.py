@@ -1,6 +1,6 @@
 """What a camera sees of every light of the plane of mired and tint, as a table.
 
-With it a page follows sliders by itself: it looks up illuminant and colors and need not ask anybody.
+With it a page can follow its sliders without asking the server: it looks up illuminant and colors.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ TINTS: Float64s = np.arange(-150.0, 151.0, 15.0)
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Of a camera: the logarithm of the illuminant's red and blue over green, and the matrix to sRGB, at each place."""
+    """At each place, for a camera: the logarithm of the illuminant's red and blue over green, and a matrix to sRGB."""
 
     chroma: Float64s  # (mireds, tints, 2)
     matrix: Float64s  # (mireds, tints, 3, 3)
 
     def encode(self) -> bytes:
-        """All numbers as little-endian float32, eleven a place, tint by tint, then mired by mired."""
+        """All numbers as little-endian float32, eleven per place, tint by tint, then mired by mired."""
         places = self.chroma.shape[:2]
         return np.concatenate([self.chroma, self.matrix.reshape(*places, 9)], axis=-1).astype("<f4").tobytes()
 
 
 def tabulate_plane(matrices: CameraMatrices) -> Plane:
-    """The table of a camera. A light that it cannot see counts as the nearest on the way to the middle that it can."""
+    """The table of a camera. A light that it cannot see counts as the nearest visible one towards the middle."""
     chroma, matrix = np.empty((len(MIREDS), len(TINTS), 2)), np.empty((len(MIREDS), len(TINTS), 3, 3))
     for row, mired in enumerate(MIREDS):
         colors = matrices.matrix(1e6 / mired)

@@ -21,14 +21,14 @@ CHANGED = "another program has changed it meanwhile; look at the plan again"
 
 
 class Action(Enum):
-    """What becomes of a file."""
+    """What happens to a file."""
 
     WRITE = "write"
-    """It is not there yet."""
+    """It does not exist yet."""
     CHANGE = "change"
-    """It is there, and what else it holds stays."""
+    """It exists, and its other content stays."""
     STAY = "stay"
-    """It is there and says the same."""
+    """It exists and says the same."""
     CUSTOM = "custom"
     """A person has set its balance: it is left alone."""
     FAIL = "fail"
@@ -57,7 +57,7 @@ def plan_steps(
     *,
     replace_custom: bool = False,
 ) -> Iterator[Step]:
-    """What would be written for photographs, file by file: all is done but the writing."""
+    """What would be written for photographs, file by file: everything is done except the writing."""
     for balance in balances:
         for name, output in outputs.items():
             place = places.get((balance.path, name))
@@ -68,7 +68,7 @@ def plan_steps(
 
 
 def take_step(step: Step, balance: Balance, output: Output, *, replace_custom: bool = False) -> Step:
-    """Write a file as it was planned, unless it is no longer what it was then."""
+    """Write a file as planned, unless it has changed since."""
     if step.action not in (Action.WRITE, Action.CHANGE):
         return step
     if file_version(step.place) != step.seen or (step.seen is None and os.path.lexists(step.place)):

@@ -31,20 +31,20 @@ def find_darktable() -> Path:
 
 
 def install_darktable(folder: Path) -> list[Path]:
-    """Write the script for darktable, and a line into its `luarc` that loads it; what was written."""
+    """Write the script for darktable, and a line into its `luarc` that loads it. Returns what was written."""
     if not folder.is_dir():
         raise ReadError(f"{folder}: no such folder; start darktable once, or name its configuration folder")
     written = [write_file(folder / "lua" / "c5.lua", _make_script())]
     existing = _read(folder / "luarc")
     if LINE not in existing.splitlines():
-        # The ends of the lines say whether the file ended with one before.
+        # The line ends show whether the file ended with one before.
         added = existing + (LINE + b"\n" if existing.endswith(b"\n") or not existing else b"\n" + LINE)
         written.append(write_file(folder / "luarc", added, merged=existing if existing else None))
     return written
 
 
 def remove_darktable(folder: Path) -> list[Path]:
-    """Remove what `install_darktable` has written, and nothing else; what was removed or restored."""
+    """Remove what `install_darktable` has written, and nothing else. Returns what was removed or restored."""
     removed = []
     script, luarc = folder / "lua" / "c5.lua", folder / "luarc"
     existing = _read(luarc)
@@ -65,7 +65,7 @@ def remove_darktable(folder: Path) -> list[Path]:
 
 
 def _make_script() -> bytes:
-    """The script, with the command that runs this installation: a program with windows may have another PATH."""
+    """The script, with the command that runs this installation: a desktop program may have another PATH."""
     words = [sys.executable, "-m", "c5.cli"]
     command = " ".join(f'"{word}"' for word in words) if os.name == "nt" else shlex.join(words)
     text = (resources.files("c5") / "photos" / "darktable.lua").read_text("utf-8")

@@ -29,11 +29,11 @@ ALIKE = 0.99
 TINY = 1e-30
 
 Load = Callable[[Sequence[Path]], Iterable[Photo | Failure]]
-"""Gives the photographs of some files with their histograms, in order, or why they cannot be used."""
+"""Loads the photographs of some files with their histograms, in order, or why they cannot be used."""
 
 
 class Origin(Enum):
-    """Where what is known of a camera comes from."""
+    """Where the knowledge of a camera comes from."""
 
     NOWHERE = "nowhere"
     """There is no roll: the model works from each image alone."""
@@ -76,9 +76,9 @@ def build_roll(
 ) -> Roll:
     """The roll of the first `size` photographs, or of all that the model takes.
 
-    Those that cannot be used are replaced by the next ones, and so are those that show what another in the roll shows,
-    unless there are more of them than the roll has photographs. Photographs of two cameras are refused. Without any
-    that can be used, the roll has no profile. `camera` is the name to keep; by default the one that the files tell.
+    Those that cannot be used are replaced by the next ones, and so are those that show the same as another in the roll,
+    unless there are more of them than the roll has photographs. Photographs of two cameras are refused. If none can be
+    used, the roll has no profile. `camera` is the name to keep; by default the one that the files give.
     """
     count = model.takes(len(paths) if size is None else min(size, len(paths)))
     waiting = list(paths)
@@ -145,9 +145,9 @@ def list_roll(folder: Path) -> list[Path]:
 
 
 def order_by_content(paths: Iterable[Path]) -> list[Path]:
-    """One file of each content, in an order that is as good as random and hangs on nothing else.
+    """One file of each content, in an order that is as good as random and depends on nothing else.
 
-    So no name, no order and no copy of a file changes a roll.
+    So neither names, nor order, nor copies of files change a roll.
     """
     found: dict[bytes, Path] = {}
     for path in sorted(paths):

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 LONGEST_PAUSE = 120.0
 """Seconds without a photograph that end a sequence, whatever its usual pause."""
 UNUSUAL_PAUSE = 10.0
-"""A pause of so many times the usual one ends it too."""
+"""A pause this many times the usual one ends it too."""
 
 
 class Moment(NamedTuple):
-    """What tells the sequence of a photograph before it is read."""
+    """What assigns a photograph to a sequence before it is read."""
 
     camera: str | None
     time: datetime | None
     certain: bool = True
-    """False where reading the file may tell a time that is not known yet."""
+    """False if reading the file may give a time that is not known yet."""
 
 
 def smooth(balances: Sequence[Balance], fallback: Fallback = Fallback.NONE) -> list[Balance]:
-    """Take the flicker out of sequences: photographs of one camera, at most two minutes from one to the next.
+    """Remove the flicker from sequences: photographs of one camera, at most two minutes from one to the next.
 
-    `c5.photos.walk` says what is known of their light. Where an estimate is uncertain, the fallback is another one of
-    the same photograph. A pause that is very long for the sequence ends it. Photographs without a time, or alone, stay
-    as they are.
+    `c5.photos.walk` describes how their light moves. Where an estimate is uncertain, the fallback counts as a second
+    estimate of the same photograph. A pause that is very long for the sequence ends it. Photographs without a time, or
+    alone, stay as they are.
     """
     result = list(balances)
     for order, seconds in _sequences(balances):
@@ -99,7 +99,7 @@ def _group(moments: Mapping[Path, Moment]) -> dict[Path, int]:
 
 
 def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64s]]:
-    """For each sequence of two or more, the indices of its photographs in the order of their times, and these."""
+    """For each sequence of two or more, the indices of its photographs in the order of their times, and those times."""
     cameras: dict[str | None, list[tuple[float, str, int]]] = {}
     for index, balance in enumerate(balances):
         time = balance.photo.time
@@ -117,8 +117,8 @@ def _sequences(balances: Sequence[Balance]) -> Iterator[tuple[list[int], Float64
 
 
 def count_seconds(time: datetime) -> float:
-    """A moment as a number, to tell pauses by."""
-    return time.replace(tzinfo=UTC).timestamp()  # local time, without the jumps of any place
+    """A moment as a number of seconds, to measure pauses."""
+    return time.replace(tzinfo=UTC).timestamp()  # local time, without the jumps of any time zone
 
 
 def _split(seconds: Float64s, longest: float) -> list[tuple[int, int]]:

@@ -27,7 +27,7 @@ COLORS = ("illuminant", "gains", "light", "camera_gains")
 
 
 def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]:
-    """What is known of a balance, ready for JSON. Keys that are not known are None.
+    """What is known of a balance, ready for JSON. Unknown values are None.
 
     `outputs` are the kinds of files written for it: what their programs cannot hold of it is noted.
     """
@@ -63,14 +63,14 @@ def describe(balance: Balance, outputs: Iterable[Output] = ()) -> dict[str, Any]
 
 
 def _notes(balance: Balance, outputs: Iterable[Output]) -> list[str]:
-    """What is to be said of a balance, each thing once."""
+    """Notes on a balance, each once."""
     temperature = balance.photo.temperature(balance.illuminant)
     kelvin = "" if temperature is None else show_kelvin(temperature.kelvin)
     notes = [] if kelvin.isdecimal() or not kelvin else [f"temperature {kelvin} K: the scale ends there"]
     if balance.look and balance.light is None:
         notes.append(f"look {balance.look}")
     for output in outputs:
-        with suppress(C5Error):  # as the output itself will say
+        with suppress(C5Error):  # the output itself will report it
             notes.append(output.note(balance))
     return [note for note in dict.fromkeys(notes) if note]
 
@@ -93,7 +93,7 @@ def to_csv(rows: Iterable[Mapping[str, Any]], *, heading: bool = True) -> str:
 
 
 def show_pair(photo: Photo, illuminant: Float64s) -> tuple[Pixels, Pixels]:
-    """The thumbnail of a photograph as shot and balanced, turned as a viewer would hold it."""
+    """The thumbnail of a photograph as shot and balanced, turned upright."""
     if photo.thumbnail is None:
         raise ParameterError(f"{photo.path}: has no thumbnail; read the photograph with one")
     rgb, mask, clipped = photo.thumbnail

@@ -25,7 +25,7 @@ WARM_STRENGTH = 0.6
 """The strength where warmth is kept and none is given."""
 
 WARM_MIRED, ONSET_MIRED = 200.0, 20.0
-"""Warm light begins at 5000 K. Twenty mireds further, at 4500 K, half of what it has beyond that counts."""
+"""Warm light begins at 5000 K. Twenty mireds further, at 4500 K, half of the warmth beyond that point counts."""
 
 PARTS = {"strength", "keep_warmth"}
 """Fields that say how much of the light stays, as a learned look does: of the two, the more specific counts."""
@@ -48,7 +48,7 @@ class Look:
     tint: float = 0
     """By how much the picture becomes more magenta, in the units of Adobe's sliders; greener below zero."""
     learned: LearnedLook | None = None
-    """What was learned of a person's edits. It says itself how much of the light stays."""
+    """What was learned from a person's edits. It decides itself how much of the light stays."""
 
     def __post_init__(self) -> None:
         if self.strength is not None and not 0 <= self.strength <= 1:
@@ -101,7 +101,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a person likes of a camera's photographs, or of those below a folder; of all where neither is named."""
+    """What a person likes for a camera's photographs, or for those below a folder; for all if neither is named."""
 
     values: Mapping[str, Any]
     """Fields of `Look`."""
@@ -109,7 +109,7 @@ class Rule:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        Look(**self.values)  # which is checked
+        Look(**self.values)  # checks the values
 
     def holds(self, path: Path, camera: str | None) -> bool:
         if self.camera is not None and (camera or "").casefold() != self.camera.casefold():
@@ -125,7 +125,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Taste:
-    """The looks of a person: each value comes from the most specific rule that has it, of equal ones from the last."""
+    """The looks of a person: each value comes from the most specific rule that has it; of equal ones, the last."""
 
     rules: tuple[Rule, ...] = ()
     always: Mapping[str, Any] = field(default_factory=dict)

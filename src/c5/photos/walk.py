@@ -4,12 +4,11 @@ The model, in log-chroma:
 
 - From one frame to the next the light walks: the change is normal, its variance grows with the time between them. Now
   and then it jumps: a lamp is switched on, a cloud parts.
-- Each frame shows it with an error that is normal, as large as a share of the estimate's own uncertainty: the rest of
-  the uncertainty is what all frames have in common, which no smoothing can take away. Now and then the error is several
-  times as large.
+- Each frame shows it with a normal error, as large as a share of the estimate's own uncertainty: the rest of the
+  uncertainty is common to all frames, and no smoothing can remove it. Now and then the error is several times as large.
 
-How fast the light walks and which share flickers is found from the sequence itself: each of a few speeds and shares
-counts by its likelihood. So do the ways to tell jumps and large errors from the walk, of which the likeliest are kept.
+How fast the light walks and which share flickers is found from the sequence itself: each of a few speeds and shares is
+weighted by its likelihood. So are the ways to tell jumps and large errors from the walk; the likeliest are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 SPEEDS = 0.0025 * 2.0 ** np.arange(6)
 """Standard deviations of the walk in a usual pause, in nats."""
 SHARES = np.array([0.125, 0.25, 0.5, 1.0])
-"""Of the uncertainty."""
+"""Shares of the uncertainty that flicker."""
 JUMP, JUMPS = 0.4, 0.01
 """How far the light jumps, in nats, and how often."""
 STRAY, STRAYS = 5.0, 0.1
@@ -79,7 +78,7 @@ def follow_light(seen: Float64s, uncertainty: ArrayLike, pauses: ArrayLike) -> F
 
 
 def _noise(seen: Float64s, uncertainty: ArrayLike) -> Float64s:
-    """(n, 2) variances of u and v for errors of so many degrees.
+    """(n, 2) variances of u and v for errors of that many degrees.
 
     Uncertainties are estimates too: each counts half, the mean of the sequence the other half.
     """

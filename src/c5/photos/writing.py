@@ -1,7 +1,7 @@
-"""Where the files for photographs go, how they are written, and how that is taken back.
+"""Where the files for photographs go, how they are written, and how that is undone.
 
-Nothing is written over a photograph, nor over what c5 did not write itself: `c5.io.files.write_file` sees to that. Here
-is what concerns a set: no output takes the place of another, and sidecars keep what else they hold.
+Nothing is written over a photograph, nor over what c5 did not write itself: `c5.io.files.write_file` ensures that.
+This module covers sets: no output overwrites another, and sidecars keep their other content.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Holds = Callable[[Path], bool]
 
 
 class Undone(Enum):
-    """What became of a file when c5 took back what it had written."""
+    """What happened to a file when c5 undid what it had written."""
 
     REMOVED = "removed"
     RESTORED = "restored"
@@ -43,8 +43,8 @@ def plan_outputs(
 ) -> tuple[dict[tuple[Path, str], Path], list[Failure]]:
     """The places of all outputs, in a folder or beside each photograph, by photograph and name of the output.
 
-    In a folder they lie as the photographs lie below `root`. No output takes the place of a photograph of the set or of
-    the catalogue, and none that of another: both would be lost. Those that would come second.
+    In a folder they are arranged as the photographs are below `root`. No output takes the place of a photograph of the
+    set or of the catalogue, nor of another output: one would be lost. Outputs that would are returned as failures.
     """
     find_original = protect(paths, is_catalogued)
     claims: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
@@ -68,7 +68,7 @@ def plan_outputs(
 
 
 def protect(paths: Sequence[Path], is_catalogued: Holds) -> Callable[[Path], str]:
-    """What tells whether a path is an original, however it is spelled or linked; nothing if it is none."""
+    """A function that says why a path is an original, however it is spelled or linked; empty if it is not."""
     names = {_identify(path) for path in paths}
     numbers = {number for number in map(_number, paths) if number is not None}
 
@@ -92,7 +92,7 @@ def write_output(
     """Write one file for a photograph; None if it is there already and would not change.
 
     What exists stays unless it may be overwritten. Then the other content of a sidecar is kept; a balance that a person
-    set there is a `CustomBalanceError` unless it may be replaced. A dry run does the same, but for the writing.
+    set there is a `CustomBalanceError` unless it may be replaced. A dry run does the same without writing.
     """
     exists = os.path.lexists(place)
     if exists and not overwrite:
@@ -120,7 +120,7 @@ def write_output(
 
 
 def undo_output(photo: Path, output: Output, place: Path, *, dry_run: bool = False) -> Undone:
-    """Take back what c5 wrote for a photograph: a picture or a copy goes, a sidecar becomes what it was before."""
+    """Undo what c5 wrote for a photograph: a picture or a copy is removed, a sidecar becomes what it was before."""
     if output.form is None:
         return remove_own(place, photo if output.copies else None, dry_run=dry_run)
     existing, form = read_bytes(place), output.form()
@@ -141,7 +141,7 @@ def undo_output(photo: Path, output: Output, place: Path, *, dry_run: bool = Fal
 
 
 def remove_own(place: Path, copy_of: Path | None = None, *, dry_run: bool = False) -> Undone:
-    """Remove a picture that c5 signed, or a copy of a photograph: that, only while the photograph is there."""
+    """Remove a picture that c5 signed, or a copy of a photograph, but the copy only while the photograph exists."""
     existing = read_bytes(place)
     if not is_signed(existing):
         return Undone.FOREIGN
@@ -173,18 +173,18 @@ def _folder_of(path: Path, folder: Path | None, root: Path | None) -> Path:
 
 
 def _identify(path: Path) -> tuple[object, str]:
-    """The same for two paths that would be one file, also on a disk where case or composition do not count."""
+    """The same for two paths that would be one file, also on a disk that ignores case or Unicode composition."""
     folder, name = os.path.split(os.path.realpath(path))
     name = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
     try:
         status = os.stat(folder)
-    except OSError:  # it is still to be made
+    except OSError:  # it does not exist yet
         return folder, name
     return (status.st_dev, status.st_ino), name
 
 
 def _number(path: Path) -> tuple[int, int] | None:
-    """What the file system knows a file by, whatever its name; None if there is none."""
+    """What identifies a file on its file system, whatever its name; None if there is none."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""A page of one's own machine on which a shoot is looked at, corrected and written. The work is done by `c5.photos`."""
+"""A local web page to view, correct and write a shoot. `c5.photos` does the work."""

@@ -6,14 +6,14 @@ Photographs are named by their ids here, never by paths. Events are dictionaries
 |---|---|---|
 | found | groups | the groups that C5 found; cannot be undone |
 | group | groups | photographs by id, each with the name of its new group |
-| rename | group, name | another name for a group; that of another one joins them |
+| rename | group, name | a new name for a group; another group's name joins the two |
 | adjust | ids, strength, warmer, tint | a look of their own |
-| gray | ids, source, box, light | a gray patch of one photograph tells the light of some |
-| refer | id, box, light | a gray patch of a photograph tells the light of its group |
+| gray | ids, source, box, light | a gray patch of one photograph gives the light of some |
+| refer | id, box, light | a gray patch of a photograph gives the light of its group |
 | release | id | it is no longer a reference |
-| reset | ids | no correction any more |
+| reset | ids | removes corrections |
 | agree | ids, agreed | a person has looked, and it is right, or not yet |
-| undo, redo | | takes back the last event, or does it again |
+| undo, redo | | undoes the last event, or does it again |
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Decisions:
-    """All of it, after some events."""
+    """All decisions, after some events."""
 
     groups: Mapping[str, str] = field(default_factory=dict)
     corrections: Mapping[str, Correction] = field(default_factory=dict)

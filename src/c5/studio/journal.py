@@ -1,7 +1,7 @@
 """What a person has decided about a shoot, kept event by event: a killed program loses nothing that it has answered.
 
-A journal is a small SQLite file in the user's data folder, one a shoot, named by a digest of the folder's path. Events
-are only ever added, undoing included. Whoever has it open is the only one who writes to it.
+A journal is a small SQLite file in the user's data folder, one per shoot, named by a digest of the folder's path.
+Events are only ever added, even to undo. Only the program that has it open can write to it.
 """
 
 from __future__ import annotations

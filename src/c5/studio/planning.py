@@ -1,4 +1,4 @@
-"""What a person has asked to write: planned, looked at, then written, or stopped."""
+"""What a person has asked to write: planned, reviewed, then written or stopped."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from c5.photos.plans import Action, Step, plan_steps, take_step
 from c5.studio.work import Work
 
 STEPS_SHOWN = 2000
-NO_SIDECARS = "Adobe's programs read no sidecar of a DNG: they need copies, with c5 studio --out DIR"
+NO_SIDECARS = "Adobe's programs do not read sidecars of DNG files: they need copies, with c5 studio --out DIR"
 
 
 @dataclass
 class Plan:
-    """What will be written, and what has become of it."""
+    """What will be written, and how far that has got."""
 
     outputs: dict[str, Output]
     replace_custom: bool
@@ -28,7 +28,7 @@ class Plan:
     """all, or agreed."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     balances: dict[Path, Balance] = field(default_factory=dict)
-    """The photographs as they were when the plan was made: as they are shown, they are written."""
+    """The photographs as they were when the plan was made: they are written as they are shown."""
     steps: list[Step] = field(default_factory=list)
     state: str = "planning"
     """planning, ready, writing, written, or stopped."""
@@ -47,7 +47,7 @@ class Plan:
         work: Work,
         is_stopping: Callable[[], bool],
     ) -> None:
-        """Find out what would be written for photographs. `refused` are outputs that have no place."""
+        """Find out what would be written for photographs. `refused` are outputs that have no place to go."""
         self.balances = {each.path: each for each in balances}
         unwanted = (each for each in refused if each.path in self.balances)
         steps = [Step(each.path, "", each.path, Action.FAIL, each.message) for each in unwanted]
@@ -59,7 +59,7 @@ class Plan:
         self.steps, self.state = steps, "ready"
 
     def carry_out(self, work: Work, is_stopping: Callable[[], bool]) -> None:
-        """Write it. Where the disk is full, the rest stays to be written."""
+        """Write it. If the disk is full, the rest remains to be written."""
         for index in self.due:
             step = self.steps[index]
             output = self.outputs[step.output]

@@ -1,4 +1,4 @@
-"""The page's server: HTTP in, `Session` asked, JSON and pictures out. It listens on the loopback address alone.
+"""The page's server: HTTP in, `Session` asked, JSON and pictures out. It listens only on the loopback address.
 
 Every address begins with a token that is new each time the program starts, so that no other page, program or user of
 the machine can ask for anything; there is no cookie that a browser could send by itself. Host and Origin must be the
@@ -11,7 +11,7 @@ ids and never by paths.
 | GET shoot?since=NUMBER | what is newer than a number: `Session.tell` |
 | GET thumbnail/ID?before=1 | a JPEG; 404 while there is none |
 | GET pixels/ID, develop/ID, plane/ID | linear pixels, lights and matrices, the camera's table |
-| GET why/ID | what the estimate rests on, a PNG |
+| GET why/ID | what the estimate is based on, a PNG |
 | POST act | a decision: an event of `c5.studio.decisions`, and the number that was seen |
 | POST measure | the light of a gray patch |
 | POST plan, write | what would be written; write that |
@@ -43,7 +43,7 @@ from c5.studio.session import ConflictError, GoneError, Session
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
-"""Of a request: the ids of 50,000 photographs."""
+"""Limit of a request: the ids of 50,000 photographs fit."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -70,7 +70,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """Lets through what comes from the page itself, and sees that nobody keeps or frames what goes out."""
+    """Lets through what comes from the page itself, and ensures that nobody keeps or frames what goes out."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app, self._token = app, token
@@ -199,7 +199,7 @@ async def _read_json(request: Request) -> dict[str, Any]:
     data = b""
     async for part in request.stream():
         data += part
-        if len(data) > MOST_BYTES:  # whatever it told of its length
+        if len(data) > MOST_BYTES:  # whatever length it declared
             raise ParameterError("the request is too large")
     try:
         return _dictionary(json.loads(data))
@@ -233,7 +233,7 @@ def listen(port: int = 0) -> socket.socket:
         if hasattr(socket, "SO_REUSEADDR"):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
-        listener.listen(128)  # who comes before the server is ready waits
+        listener.listen(128)  # connections wait until the server is ready
     except (OSError, OverflowError) as error:
         listener.close()
         raise ParameterError(f"port {port}: {getattr(error, 'strerror', None) or error}; choose another") from None

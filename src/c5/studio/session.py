@@ -1,8 +1,8 @@
 """A shoot that is open: its photographs, what C5 found, what the person decided, and the work that is under way.
 
-One object, one lock. Threads of the server ask and decide; a thread of its own lists, balances and draws, and another
-one writes. Every change gets the next number, so that a page asks for what is newer than the last number it has seen,
-and a decision about what another page has changed meanwhile is refused.
+One object, one lock. Threads of the server ask and decide; one thread lists, balances and draws, and another writes.
+Every change gets the next number, so that a page can ask for what is newer than the last number it has seen, and a
+decision about what another page has changed meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ EMBEDDED, LINEAR = "embedded", "linear"
 KEPT_PREVIEWS = 5
 """Of 17 MB each."""
 ABOUT = {"file", "camera", "time", "kelvin", "tint", "light_kelvin", "light_tint", "look", "by", "note"}
-"""Of `describe`, what a page is told of every photograph."""
+"""The keys of `describe` that a page receives for every photograph."""
 
 
 class ConflictError(C5Error):
@@ -82,20 +82,20 @@ class Entry:
     content: bytes = b""
     """A digest of the file; empty until it is opened."""
     kinds: set[str] = field(default_factory=set)
-    """The thumbnails that there are."""
+    """The kinds of thumbnails that exist."""
     own: Balance | None = None
     """What it says about its light by itself."""
     shared: Balance | None = None
     """The same with the light of its group."""
     failure: str = ""
     is_export: bool = False
-    """A developed picture, as `c5 balance` passes over: it is not shown."""
+    """A developed picture, which `c5 balance` skips: it is not shown."""
     changed: int = 0
     """The number of the last change of anything a page shows of it."""
     decided: int = 0
     """The number of the last decision about it."""
     row: tuple[int, dict[str, Any]] = (-1, {})
-    """What pages are told of it, as of a number."""
+    """What pages receive about it, as of a number."""
 
 
 class Session:
@@ -116,7 +116,7 @@ class Session:
         self.outputs, self.out = dict(outputs), out
         self.taste = taste or Taste()
         self.start = secrets.token_hex(8)
-        """Another one each time: a page sees that the program was started again."""
+        """New each time, so that a page sees that the program was started again."""
         self._open_settings = open_settings
         self._journal = Journal(journal or journal_path(self.folder), self.folder)
         self._thumbnails = Thumbnails(cache or cache_folder() / "studio" / "thumbnails.db")
@@ -141,11 +141,11 @@ class Session:
     def close(self) -> None:
         self._stopping.set()
         for thread in self._threads:
-            thread.join(10)  # what takes longer is let go: it changes nothing that is kept
+            thread.join(10)  # what takes longer is abandoned: it changes nothing that is kept
         self._journal.close()
         self._thumbnails.close()
 
-    # What a page is told
+    # What a page receives
 
     def tell(self, since: int = 0) -> dict[str, Any]:
         """All that is newer than a number, and what is under way."""
@@ -267,7 +267,7 @@ class Session:
         return data
 
     def develop(self, id: str) -> dict[str, Any]:
-        """What a page needs to develop the pixels: lights and matrices, and where the light stands in the plane."""
+        """What a page needs to develop the pixels: lights and matrices, and where the light is in the plane."""
         start, final = self._start(self._find(id)), self._finish(self._find(id))
         if start is None or final is None:
             raise ParameterError("its light is still being found")
@@ -294,7 +294,7 @@ class Session:
         return self._planes[key]
 
     def explain(self, id: str) -> bytes:
-        """A picture of what the estimate rests on, with the heat map."""
+        """A picture of what the estimate is based on, with the heat map."""
         entry = self._find(id)
         photo = self._photo(entry)
         assert entry.own is not None
@@ -306,7 +306,7 @@ class Session:
     # Decisions
 
     def act(self, event: Event, seen: int) -> None:
-        """Follow a decision of a person who has seen everything up to a number."""
+        """Apply a decision by a person who has seen everything up to a number."""
         with self._lock:
             try:
                 known = self._complete(event)
@@ -326,7 +326,7 @@ class Session:
         return measure_reference(self._photo(self._find(id)), (left, top, width, height))
 
     def targets(self, ids: Iterable[str], to: str) -> list[str]:
-        """The photographs that a correction of some goes to: one is these, group all in theirs, rest all untouched."""
+        """The photographs that a correction goes to: one is these, group all in their groups, rest all untouched."""
         chosen = {self._find(id).id: None for id in ids}
         decisions = self._decisions
         if to == "group":
@@ -363,7 +363,7 @@ class Session:
         return event
 
     def _check_seen(self, event: Event, seen: int) -> None:
-        """Refuse a decision about photographs that another page has decided about since this one has looked."""
+        """Refuse a decision about photographs that another page has decided about since this one looked."""
         ids = [*event.get("ids", ()), *([event["id"]] if "id" in event else ())]
         if event["do"] in ("undo", "redo"):
             ids = [*self._entries]
@@ -373,7 +373,7 @@ class Session:
             raise ConflictError("another tab has changed this meanwhile; look again, then decide")
 
     def _take(self, after: Decisions) -> None:
-        """Make decisions count, and touch the photographs of which something is different now."""
+        """Make decisions count, and touch the photographs that they change."""
         before, self._decisions = self._decisions, after
         different = set(before.agreed ^ after.agreed)
         for name in ("corrections", "groups", "references"):
@@ -387,7 +387,7 @@ class Session:
         if before.groups != after.groups or before.references != after.references:
             self._share_lights()
 
-    # What becomes of a photograph
+    # Single photographs
 
     def _find(self, id: str) -> Entry:
         entry = self._entries.get(id)
@@ -408,7 +408,7 @@ class Session:
             raise ReadError(f"{entry.name}: is a link by now, and is not followed")
 
     def _start(self, entry: Entry) -> Balance | None:
-        """What corrections are relative to: the light and the look that is liked in general; None until it is known."""
+        """What corrections are relative to: the light with the person's usual look; None until the light is known."""
         with self._lock:
             known, correction = entry.shared or entry.own, self._decisions.corrections.get(entry.id)
             gray = None if correction is None or correction.gray is None else self._carry(correction.gray, entry)
@@ -417,7 +417,7 @@ class Session:
         return None if known is None else self.taste.apply(known)
 
     def _finish(self, entry: Entry) -> Balance | None:
-        """The last word on a photograph: its light and what the person wants of it; None until its light is known."""
+        """The final balance of a photograph: its light with the person's corrections; None until the light is known."""
         start, correction = self._start(entry), self._decisions.corrections.get(entry.id)
         if start is None or correction is None or correction.look is None:
             return start
@@ -430,7 +430,7 @@ class Session:
         return replace(wanted, source="hand", look=looks, light=wanted.light if start.light is None else start.light)
 
     def _carry(self, gray: Gray, entry: Entry) -> Float64s | None:
-        """The light of a gray patch as the camera of a photograph sees it; None where matrices do not lead there."""
+        """The light of a gray patch as the camera of a photograph sees it; None if the matrices do not lead there."""
         source, light = self._entries.get(gray.source), np.array(gray.light)
         if source is None or source.own is None or entry.own is None:
             return None
@@ -450,7 +450,7 @@ class Session:
     # Work in the background
 
     def look_again(self) -> None:
-        """List the folder and do what is not done yet: at the start, and when something failed or came."""
+        """List the folder and do what is not done yet: at the start, and when something failed or is new."""
         with self._lock:
             self._is_due = True
             if not self._is_looking:
@@ -484,7 +484,7 @@ class Session:
             raise
 
     def _take_due(self) -> bool:
-        """Whether to look: at first, and once more if that was asked for meanwhile."""
+        """Whether to look: the first time, and again if that was asked for meanwhile."""
         with self._lock:
             self._is_looking = self._is_due and not self._stopping.is_set()
             self._is_due = False
@@ -506,7 +506,7 @@ class Session:
             close_workers()
 
     def _list(self) -> None:
-        """What photographs there are. Those that are gone stay in the journal, and come back with it."""
+        """List the photographs. Decisions about missing ones stay in the journal and count again when they are back."""
         if not self.folder.is_dir():
             self._is_gone = True
             return
@@ -612,7 +612,7 @@ class Session:
         self._said[printable(note)] = None
 
     def _draw_thumbnails(self) -> None:
-        """Develop a thumbnail of each photograph that has none yet; those that are looked at come first."""
+        """Develop a thumbnail of each photograph that has none yet; those in view come first."""
         waiting = {e.id: None for e in self._entries.values() if e.own is not None and LINEAR not in e.kinds}
         results = in_parallel(self._draw, self._by_want(waiting))
         with self._working("thumbnails", len(waiting)) as work, closing(results):
@@ -694,12 +694,12 @@ class Session:
             plan.carry_out(work, self._stopping.is_set)
 
     def _short(self, text: object) -> str:
-        """Text without the folder, which everybody knows."""
+        """Text without the folder, which the person knows."""
         return printable(str(text).replace(f"{self.folder}{os.sep}", ""))
 
 
 def _give_way() -> None:
-    """Let the browser come first. On Linux this is about the calling thread and all that it starts."""
+    """Let the browser come first. On Linux this affects the calling thread and all that it starts."""
     if hasattr(os, "nice"):
         os.nice(19)
 

@@ -18,7 +18,7 @@ class Work:
 
     @property
     def left(self) -> float | None:
-        """Seconds; None as long as nobody can tell."""
+        """Seconds; None while unknown."""
         taken = time.monotonic() - self.started
         return None if not self.done or taken < 0.5 else taken / self.done * (self.total - self.done)
 

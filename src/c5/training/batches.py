@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 class Batches(Protocol):
-    """A source of batches. What is random is drawn in NumPy for a whole epoch; the device only looks it up."""
+    """A source of batches. Random numbers are drawn in NumPy for a whole epoch; the device only looks them up."""
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
         """Arrays with one row per step."""

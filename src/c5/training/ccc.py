@@ -1,4 +1,4 @@
-"""The CCC step in torch, batched and differentiable. `c5.ccc` is the same in NumPy; a test holds the two together."""
+"""The CCC step in torch, batched and differentiable. `c5.ccc` is the same in NumPy; a test compares the two."""
 
 from __future__ import annotations
 

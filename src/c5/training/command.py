@@ -1,4 +1,4 @@
-"""What `c5 train` does around the training itself: reading and preparing the data, progress, going on."""
+"""What `c5 train` does around the training itself: reading and preparing the data, progress, resuming."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def run_training(
     track: Callable[[Sequence[Any], str], Iterable[Any]],
     say: Callable[[str], None],
 ) -> None:
-    """Start a run in a folder, or go on with the one there where there is no new plan, for `epochs` in all if given.
+    """Start a run in a folder, or resume the one there if no plan is given, for `epochs` in all if given.
 
-    A run that is replaced stays whole until the data of the new one are prepared.
-    `report` hears of each epoch, `track(items, what)` may show progress over items, `say(line)` prints one.
-    Of the processes that torchrun starts, the first writes.
+    A run that is replaced stays intact until the data of the new one are prepared. `report` is called after each epoch,
+    `track(items, what)` may show progress over items, `say(line)` prints a line. Of the processes that torchrun starts,
+    only the first writes.
     """
     there = (folder / "checkpoint.pt").exists()
     old = plan is not None and _holds_run(folder)  # which this one replaces
@@ -47,7 +47,7 @@ def run_training(
     elif there and not old:
         raise WriteError(f"{folder / 'checkpoint.pt'}: does not belong to a run of c5; write to another folder")
     else:
-        find_run(folder)  # what is in the way is found out before the work
+        find_run(folder)  # finds what is in the way before the work
     held = frozenset(plan.hold_out)
     given = read_samples(plan.data)
     check_hold_out(plan.hold_out, {sample.camera for sample in given if not sample.made})
@@ -101,7 +101,7 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _extend(plan: Plan, epochs: int | None, say: Callable[[str], None]) -> Plan:
-    """The plan of a run with more epochs, where they are asked for."""
+    """The plan of a run, with more epochs if they are asked for."""
     planned = plan.config.epochs
     if epochs is None or epochs == planned:
         return plan

@@ -46,8 +46,8 @@ class NetworkConfig:
     coordinates: bool = True
     """Give the network the u and v of each bin as two more channels."""
     n_images: int = 9
-    """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` stays bound to it, and may
-    have m = 1: a network for the cameras that it was trained on."""
+    """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` is fixed to that number, and
+    may have m = 1: a network for the cameras that it was trained on."""
     architecture: str = ""
     """A network of your own: the name of an entry point in `c5.networks`, or `module:Class`. Empty: the C5 network."""
 
@@ -86,7 +86,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "repaint_nats": (0, 2),
     "balance": (0, 1),
 }
-"""What the fields of a training configuration may be."""
+"""The ranges of the fields of a training configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +151,9 @@ class RealTraining(_Training):
     vary_roll: bool = True
     """Draw anew each time how many of the additional images differ, so that rolls of any size work."""
     distinct_rolls: bool = False
-    """Draw additional images without replacement, so that none is twice in a roll. Needs `vary_roll` off."""
+    """Draw additional images without replacement, so that none occurs twice in a roll. Needs `vary_roll` off."""
     crops: int = 4
-    """Random crops of each image that training sees in its place half of the time."""
+    """Random crops of each image, which replace it half of the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,9 +170,9 @@ BUNDLED_GRID = Grid(strips=4, pixels=192 * 128)
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualTraining(_Training):
-    """Training on virtual cameras, drawn anew in each step: the way of the bundled model.
+    """Training on virtual cameras, drawn anew in each step, as for the bundled model.
 
-    A virtual camera is a 3x3 matrix over the raw RGB of a real one. Each takes some queries and a roll of that camera.
+    A virtual camera is a 3x3 matrix over the raw RGB of a real one. Each gets some queries and a roll of that camera.
     Its gains come from `shift_nats`, the rest from how the matrices of a thousand cameras differ from each other
     (`c5.training.virtual`).
     """
@@ -199,14 +199,14 @@ class VirtualTraining(_Training):
     repaint_nats: float = 0.3
     """How much the weight of a color in a scene changes: other scenes, made of the same colors."""
     table_share: float = 0.4
-    """Share of virtual cameras that are real ones of the table of matrices, where one is given."""
+    """Share of virtual cameras that are real ones from the table of matrices, if one is given."""
     exchange_share: float = 0.3
-    """Share of virtual cameras that are other cameras of the data, in lights that those met; the matrices of both must
-    be in the table."""
+    """Share of virtual cameras that are other cameras of the data, in lights that those have seen; the matrices of both
+    must be in the table."""
     mixed_queries: int = 0
-    """So many of the queries of a virtual camera are two scenes in one, both in the same light."""
+    """How many queries of a virtual camera are two scenes in one, both in the same light."""
     balance: float = 0.0
-    """How often each real camera is drawn: 0 by the number of its images, 1 all alike, 0.5 by the root."""
+    """How often each real camera is drawn: 0 is by the number of its images, 1 all equally, 0.5 by the root."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,7 +222,7 @@ _KINDS: dict[type[Any], str] = {RealTraining: "real", VirtualTraining: "virtual"
 
 
 def train_config_from_json(data: Mapping[str, Any]) -> TrainConfig:
-    """What `to_json` of a training configuration has written."""
+    """The training configuration that `to_json` has written."""
     kind = next(kind for kind, name in _KINDS.items() if name == data["cameras"])
     own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     own["networks"] = tuple(NetworkConfig.from_json(network) for network in data["networks"])
@@ -280,7 +280,7 @@ def read_config(path: str | Path) -> TrainConfig:
 def configure(config: TrainConfig, table: Mapping[str, Any]) -> TrainConfig:
     """A configuration with some of its fields replaced, as a TOML file gives them.
 
-    `[[networks]]` replaces the team, one table a network; `[network]` changes a field in every network, and
+    `[[networks]]` replaces the team, one table per network; `[network]` changes a field in every network, and
     `[network.grid]` or `[networks.grid]` in the grid.
     """
     changes = {name: value for name, value in table.items() if name not in ("network", "networks")}
@@ -327,7 +327,7 @@ def set_fields(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
 
 
 def split_settings(text: str) -> list[str]:
-    """`NAME,FIELD=VALUE,FIELD=[1, 2]` at its commas, but not at those inside of brackets."""
+    """`NAME,FIELD=VALUE,FIELD=[1, 2]` at its commas, but not at those inside brackets."""
     return re.split(r",(?![^\[]*\])", text)
 
 

@@ -28,7 +28,7 @@ Track = Callable[[Sequence[Any]], Iterable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Labelled images as a training looks at them. Cameras are told apart by their whole name."""
+    """Labelled images as training sees them. Cameras are told apart by their whole name."""
 
     illuminants: Float64s  # (images, 3)
     cameras: NDArray[np.str_]  # (images,)
@@ -50,7 +50,7 @@ class TrainingData:
 
 
 def training_feature(config: TrainConfig) -> Feature[Any]:
-    """What a training needs of an image."""
+    """What a training needs from an image."""
     feature = _training_feature(config)
     recipes = (recipe.value for recipe in Recipe if _training_feature(make_config(recipe)) == feature)
     return replace(feature, purpose=next(recipes, ""))
@@ -67,7 +67,7 @@ PURPOSES = (*(recipe.value for recipe in Recipe), "ffcc")
 
 
 def features_for(purposes: Sequence[str]) -> list[Feature[Any]]:
-    """What training and evaluation need of an image for these recipes, and for every classical method.
+    """What training and evaluation need from an image for these recipes, and for every classical method.
 
     A recipe may have fields set, as in `paper,n=128`.
     """

@@ -25,9 +25,9 @@ from c5.training.ccc import Locator
 from c5.training.network import Emitted, Network, SeparateNetwork
 
 LARGE = 64
-"""Arrays of so many numbers are stored in half precision."""
+"""Arrays of at least this many numbers are stored in half precision."""
 ROUNDING_DEG = 0.2
-"""What that may change on random histograms, whose heat maps spread far more than those of images."""
+"""How much that may change on random histograms, whose heat maps spread far more than those of images."""
 
 
 class ExportError(C5Error):
@@ -35,7 +35,7 @@ class ExportError(C5Error):
 
 
 class _Graph(nn.Module):
-    """One of the things that a network does, as a module: torch exports nothing else."""
+    """One of the things that a network does, as a module: torch exports only modules."""
 
     def __init__(self, network: Network, run: Callable[..., Iterable[Tensor | None]]) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def export_model(
     training: Mapping[str, Any],
     errors: Mapping[str, Any] | None = None,
 ) -> ModelFile:
-    """Write a network as a .c5 file, after a check that it gives the same illuminants there as here."""
+    """Write a network as a .c5 file, after checking that the file gives the same illuminants."""
     network = network.cpu().eval()
     config = network.config
     n = network.grid.bins
@@ -112,7 +112,7 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""The exporter keeps its state for the whole process, and so do warnings; folds are trained on threads."""
+"""The exporter and warnings keep state for the whole process, but folds are trained in threads."""
 
 
 def _to_onnx(module: nn.Module, inputs: Sequence[Tensor], names: list[str], outputs: list[str]) -> bytes:

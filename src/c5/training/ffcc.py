@@ -1,8 +1,8 @@
 """FFCC, the baseline to measure C5 against: filters for one camera, learned from labelled images of that camera.
 
 Barron and Tsai, "Fast Fourier Color Constancy", CVPR 2017. Log-chroma is wrapped around a torus, so that convolution is
-a product of Fourier transforms and a histogram needs few bins. "The paper" in this file means that one. Left out of it
-are the gain map, which did not help here, semantic features and temporal smoothing.
+a product of Fourier transforms and a histogram needs few bins. "The paper" in this file means that one. Left out are
+the gain map, which did not help here, semantic features and temporal smoothing.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _whitening(config: FfccConfig) -> Tensor:
 
     The prior is diagonal in Fourier space, lambda_0 + lambda_1 (|d_u|^2 + |d_v|^2), d being spectra of differences.
     Where the paper optimises Fourier coefficients scaled by its root, this optimises z, their inverse transform, which
-    is the same problem turned: L-BFGS takes the same steps.
+    is the same problem rotated: L-BFGS takes the same steps.
     """
     n = config.bins
     angle = torch.arange(n, dtype=torch.float64) * (torch.pi / n)
@@ -165,7 +165,7 @@ def _circular_mean(heat: Tensor) -> Tensor:
 def _covariance(heat: Tensor, mean: Tensor, floor: float) -> tuple[Tensor, Tensor, Tensor]:
     """Sigma: the variances along u and v, each raised by the floor, and the covariance, (images,) each.
 
-    The torus is cut open opposite to the mean; that the cut moves with the mean has no part in the gradient.
+    The torus is cut open opposite the mean; the gradient ignores that the cut moves with the mean.
     """
     n = heat.shape[-1]
     u, v = _wrap(torch.arange(n) - mean.detach().round()[..., None], n).unbind(dim=1)

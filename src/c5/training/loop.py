@@ -34,7 +34,7 @@ class TrainingError(C5Error):
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the data came to."""
+    """The result of one pass over the data."""
 
     number: int  # from 1
     loss: float
@@ -46,7 +46,7 @@ def default_device() -> torch.device:
 
 
 _ALONE = threading.Lock()
-"""Held while something is done that torch has only one of in a process: its random state, cuDNN's flags."""
+"""Held while using what torch has only once per process: its random state, cuDNN's flags."""
 
 
 class Trainer:
@@ -86,19 +86,19 @@ class Trainer:
             self.batches = VirtualBatches(data, config, self.device)
         self.averaged = copy.deepcopy(self.network) if config.average_decay else None
         self.steps_done = 0
-        self.share = torch.ones((), device=self.device)  # of the current weights in their average, a step
+        self.share = torch.ones((), device=self.device)  # of the current weights in their average, per step
         self.totals = torch.zeros(2, device=self.device)  # loss, angular error
         self.steps: dict[int, Callable[..., None]] = {}
         self.amid_epoch = False
-        """Whether weights are those of an epoch that has not ended; `state` is good for resuming only if not."""
+        """Whether an epoch has begun and not ended; `state` is good for resuming only if not."""
 
     @property
     def model(self) -> Network:
-        """The network that counts: the average of the weights, where there is one."""
+        """The network that counts: the average of the weights, if there is one."""
         return self.network if self.averaged is None else self.averaged
 
     def run(self) -> Iterator[Epoch]:
-        """Train to the end, giving each epoch as it is done."""
+        """Train to the end; yields each epoch when it is done."""
         while self.epoch < self.config.epochs:
             yield self.run_epoch()
 
@@ -118,7 +118,7 @@ class Trainer:
         if self.group is not None:
             draws, self.weight = self.group.take_part(draws)
         self._set_learning_rate(config.learning_rate * 0.5 * (1 + math.cos(math.pi * self.epoch / config.epochs)))
-        # The average begins with few steps and takes in more as there are more.
+        # The average begins over few steps and covers more as there are more.
         self.share.fill_(max(1 - config.average_decay, 10 / (10 + self.steps_done)))
         self.network.train()
         self.totals.zero_()
@@ -160,7 +160,7 @@ class Trainer:
         }
 
     def load_state(self, state: Mapping[str, Any], history: list[Epoch]) -> None:
-        """Go on from where a checkpoint was taken. One that does not fit raises ValueError, or what torch does."""
+        """Continue from a checkpoint. One that does not fit raises ValueError, or what torch raises."""
         optimizer, parameters = state["optimizer"], list(self.network.parameters())
         moments = [(number, tensor) for number, kept in optimizer["state"].items() for tensor in kept.values()]
         for number, tensor in moments:
@@ -193,7 +193,7 @@ class Trainer:
         batch = self.batches.make(*row)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bfloat16):
             lessons = self.network.lessons(batch.query, batch.roll, batch.present)
-        # Each member of a team learns by itself: what they have in common is the batch.
+        # Each member of a team learns by itself: they share only the batch.
         loss, error = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
         for emitted, histograms in lessons:
             maps = Emitted(*(None if part is None else part.float() for part in emitted))  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ class Trainer:
         torch._foreach_add_(mean, change)
 
     def _make_step(self, inputs: list[Tensor]) -> Callable[..., None]:
-        """A function that does a step of arrays like these."""
+        """A function that does a step with arrays like these."""
         if self.device.type != "cuda" or self.group is not None:  # what is sent between processes is not captured
             return self._step
         with _ALONE, torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
@@ -306,7 +306,7 @@ class Evaluator:
 
 
 def pool(features: Tensor, roll: Tensor) -> Tensor:
-    """The maximum of features (images, c, h, w) over each roll (batch, k), one slot at a time to spare memory."""
+    """The maximum of features (images, c, h, w) over each roll (batch, k), one slot at a time to save memory."""
     pooled = features[roll[:, 0]]
     for slot in range(1, roll.shape[1]):
         pooled = torch.maximum(pooled, features[roll[:, slot]])

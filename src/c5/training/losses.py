@@ -1,5 +1,5 @@
-"""What training minimises (Sec. 3.2): the angle to the true illuminant, and roughness of the emitted model; and, beyond
-the paper, how unlikely the true illuminant is under the heat map."""
+"""What training minimises (Sec. 3.2): the angle to the true illuminant, and the roughness of the emitted model; and,
+beyond the paper, how unlikely the true illuminant is under the heat map."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def smoothness(emitted: Emitted, filters: float, bias: float) -> Tensor:
 
 def log_likelihood(located: Located, truth: Tensor, locator: Locator) -> Tensor:
     """(batch,) the logarithm of the density of illuminants (batch, 3) under the normal distribution in log-chroma that
-    has the mean and covariance of their heat map, but for a constant."""
+    has the mean and covariance of their heat map, up to a constant."""
     heat = located.log_heat.exp()
     along_u, along_v = heat.sum(dim=1), heat.sum(dim=2)  # (batch, n)
     u, v = along_u @ locator.u, along_v @ locator.v

@@ -1,4 +1,4 @@
-"""Images made on the fly, of nothing but what a run may train on."""
+"""Images made on the fly, from nothing but what a run may train on."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Making:
 
     method: Augmentation
     count: int
-    """None at all where it is 0: then made images among the data are left out too."""
+    """If 0, made images among the data are left out too."""
     matrices: str | None = None
     """A CSV of camera matrices; the cameras' temperatures come from it."""
     seed: int = 0
     via_xyz: bool = True
-    """Whether colors are mapped, or the light alone is changed."""
+    """Whether colors are mapped, or only the light is changed."""
     alone: bool = False
     """Whether to train on the made images only."""
     unless_given: bool = False
-    """Whether to make none where made images are among the data already."""
+    """Whether to make none if made images are among the data already."""
 
     def add(self, samples: Sequence[Sample], make: Callable[[], list[Sample]]) -> list[Sample]:
-        """What is trained on, of what may be: samples, and the images that `make` makes."""
+        """What to train on: the samples that may be used, and the images that `make` makes."""
         if not self.count:
             return [sample for sample in samples if not sample.made]
         if self.unless_given and any(sample.made for sample in samples):
@@ -51,7 +51,7 @@ class Making:
     ) -> list[Sample]:
         """Made images; cameras that must stay unseen are not even taken from the matrices.
 
-        Where photographs of other cameras are lent, they are mapped to the cameras of the others.
+        If photographs of other cameras are `lent`, these are mapped to the cameras of `photographs`.
         """
         if self.unless_given and self.matrices is None:
             raise ParameterError(
@@ -79,7 +79,7 @@ class Making:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What the made images depend on beside the photographs: the content of the file of matrices, not its name."""
+        """What the made images depend on besides the photographs: the content of the file of matrices, not its name."""
         return self.to_json() | {"matrices": digest_table(self.matrices)}
 
     @classmethod
@@ -92,7 +92,7 @@ class Making:
 
 
 def digest_table(path: str | None) -> str:
-    """Of the content of a file of matrices, or of none."""
+    """A digest of the content of a file of matrices, or of none."""
     try:
         content = b"" if path is None else read_regular(path)
     except OSError as error:

@@ -84,7 +84,7 @@ class C5:
 
     @property
     def _inputs(self) -> dict[str, Any]:
-        """What a network depends on beside its configuration and its fold."""
+        """What a network depends on besides its configuration and its fold."""
         table = {} if self.matrices is None else {"matrices": digest_table(self.matrices)}
         return _making(self.making) | table
 
@@ -94,7 +94,7 @@ class C5:
 
     @property
     def parts(self) -> list[C5]:
-        """The same with one seed each: what can be trained apart."""
+        """The same with one seed each: what can be trained separately."""
         return [replace(self, seeds=(seed,)) for seed in self.seeds]
 
     def train(self, task: Task) -> list[Network]:
@@ -118,7 +118,7 @@ class C5:
         return result
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
-        """The network as trained on the fold; a training that was stopped goes on, one that is done is kept."""
+        """The network as trained on the fold; a stopped training resumes, a finished one is reused."""
         content = [config.to_json(), self._inputs, task.digest]
         folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
         if not (folder / "model.c5").exists():
@@ -164,7 +164,7 @@ class FfccMethod:
 
 
 def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]) -> list[Sample]:
-    """A fold's training side, prepared, with images made of it on the fly, after a last look that nothing leaks."""
+    """A fold's training side, prepared, with images made from it on the fly, after a last check that nothing leaks."""
     samples = task.training
     if making is not None:
         samples = making.add(samples, lambda: _make(task, making))
@@ -218,8 +218,8 @@ def make_methods(
     """The methods that a name stands for: ffcc, c5, c5:CONFIGURATION[,FIELD=VALUE...], c5:ablations, each with
     +AUGMENTATION or without. `c5:paper` makes the paper's images unless it is `c5:paper+none`.
 
-    A network that is bound to its m is tested with that m, whatever `rolls` say. `made` is how many images augmentation
-    makes for a fold; default: as many as in the paper.
+    A network with a fixed m is tested with that m, whatever `rolls` says. `made` is how many images augmentation makes
+    for a fold; default: as many as in the paper.
     """
     what, _, augmentation = text.partition("+")
     kind, _, wanted = what.partition(":")

@@ -26,7 +26,7 @@ class Emitted(NamedTuple):
 
 
 class Convolution(nn.Conv2d):
-    """3x3 that keeps the size; beyond the edges is zero, or the edge repeated as in the published models."""
+    """3x3, keeping the size; zero beyond the edges, or the edge repeated as in the published models."""
 
     def __init__(self, inputs: int, outputs: int, config: NetworkConfig) -> None:
         mode: Literal["replicate", "zeros"] = "replicate" if config.kind is RollKind.SEPARATE else "zeros"
@@ -65,7 +65,7 @@ def merges(config: NetworkConfig, count: int) -> nn.ModuleList:
 class Upsample(nn.Module):
     """Twofold bilinear upsampling with aligned corners, as two products with a fixed matrix.
 
-    Unlike the library's own it has a gradient that is the same in every run on a GPU.
+    Unlike torch's own, it has a gradient that is the same in every run on a GPU.
     """
 
     weights: Tensor
@@ -142,7 +142,7 @@ class Sight(nn.Module):
         self.register_buffer("coordinates", torch.stack([u, v])[None], persistent=False)
 
     def pick(self, histograms: Tensor) -> Tensor:
-        """Of the grid's histograms (..., channels, n, n), those that the network looks at."""
+        """Those of the grid's histograms (..., channels, n, n) that the network looks at."""
         if self.index == list(range(self.channels)):
             return histograms
         return torch.stack([histograms[..., i, :, :] for i in self.index], dim=-3)
@@ -171,7 +171,7 @@ class Lesson(NamedTuple):
 
 
 class ProfileNetwork(nn.Module):
-    """The roll's features are pooled on their own, one set for each level: the profile. The query then meets them."""
+    """The roll's features are pooled on their own, one set per level: the profile. It is then joined to the query."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
@@ -220,15 +220,15 @@ class ProfileNetwork(nn.Module):
         return self.emit(query, self.profile(roll, present))
 
     def lessons(self, query: Tensor, roll: Tensor, present: Tensor) -> list[Lesson]:
-        """The same as what training looks at: one lesson for each network in this one."""
+        """The same for training: one lesson for each network in this one."""
         return [Lesson(self._emit(query, self.profile(roll, present)), self.sight.pick(query))]
 
 
 class TeamNetwork(nn.Module):
     """Several profile networks, each of which looks at its own histograms; a query's CCC model is the mean of theirs.
 
-    The scores of a CCC model are linear in its filters and bias, so that the mean averages the logarithms of the heat
-    maps: what one rules out is out.
+    The scores of a CCC model are linear in its filters and bias, so the mean averages the logarithms of the heat maps:
+    what one member rules out is out.
     """
 
     def __init__(self, configs: Sequence[NetworkConfig]) -> None:
@@ -280,7 +280,7 @@ class SeparateNetwork(nn.Module):
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor | None = None, present: Tensor | None = None) -> Emitted:
-        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n), which m = 1 has none of."""
+        """Queries (batch, channels, n, n) and their rolls (batch, m - 1, channels, n, n), none if m = 1."""
         return self.sight.place(self._emit(query, roll))
 
     def _emit(self, query: Tensor, roll: Tensor | None) -> Emitted:
@@ -315,8 +315,8 @@ def _find_architecture(name: str) -> Any:
 
 
 def build_network(*configs: NetworkConfig) -> Network:
-    """The network of a configuration, or the team of several. A network of one's own must be a `ProfileNetwork` in
-    what it can do: `config`, `grid`, `encode`, `emit`, `forward` and `lessons`."""
+    """The network of a configuration, or the team of several. A custom network must offer what a `ProfileNetwork` does:
+    `config`, `grid`, `encode`, `emit`, `forward` and `lessons`."""
     if len(configs) > 1:
         return TeamNetwork(configs)
     (config,) = configs

@@ -13,7 +13,7 @@ from c5.training.batches import StoredBatches
 
 
 class DistinctBatches(StoredBatches):
-    """Histograms of images with rolls in which no image is twice."""
+    """Histograms of images with rolls in which no image occurs twice."""
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Sequence[NDArray[Any]]:
         images, *others = super().draw(epoch, rng)

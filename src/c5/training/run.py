@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
 
 def find_run(folder: Path) -> list[Path]:
-    """What a run has left in its folder beside its plan. A file there that c5 did not write is a WriteError."""
+    """What a run has left in its folder besides its plan. A file there that c5 did not write is a WriteError."""
     kinds = {
         "checkpoint.pt": ("c5", SEAL.decode().strip()),
         "log.csv": ("columns", *LOG),
@@ -115,7 +115,7 @@ def check_hold_out(hold_out: list[str], cameras: set[str]) -> None:
 
 
 def features(config: TrainConfig, hold_out: Sequence[str]) -> tuple[Feature[Any], ...]:
-    """What a run needs of its images: of those to train on, and of those to validate on."""
+    """What a run needs from its images: from those to train on, and from those to validate on."""
     return (training_feature(config), *([HistogramFeature(config.grid)] if hold_out else []))
 
 
@@ -151,11 +151,11 @@ def train(
 ) -> Network:
     """Train from the last checkpoint in the folder, or from the start, and write the model file.
 
-    The samples must be prepared with `features`. `report` hears of each epoch, and in a last call of the errors on the
-    cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There is a
-    checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last. Cameras that must stay
-    `unseen`, and those held out, are not even taken from the matrices. Of the processes that torchrun starts, the first
-    validates and writes.
+    The samples must be prepared with `features`. `report` is called after each epoch, and a last time with the errors
+    on the cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There
+    is a checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last. Cameras that must stay
+    `unseen`, and those held out, are not even taken from the matrices. Of the processes that torchrun starts, only the
+    first validates and writes.
     """
     check_hold_out(plan.hold_out, {sample.camera for sample in samples})
     own = [sample for sample in samples if sample.camera not in plan.hold_out]
@@ -224,7 +224,7 @@ def _row(epoch: Epoch, validation: Statistics | None) -> dict[str, Any]:
 
 
 def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) -> None:
-    """All that goes on in one file; the log beside it is for people."""
+    """All that resuming needs in one file; the log beside it is for people."""
     buffer = io.BytesIO()
     torch.save(
         {
@@ -244,12 +244,12 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
 
 
 def _same_run(one: TrainConfig, other: TrainConfig) -> bool:
-    """Whether a checkpoint of one configuration can go on with the other, which may be longer."""
+    """Whether a checkpoint of one configuration can continue with the other, which may be longer."""
     return one.epochs <= other.epochs and replace(one, epochs=other.epochs) == other
 
 
 def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
-    """Put a trainer where the folder's checkpoint left off; without one it stays at the start. The rows of its log."""
+    """Put a trainer where the folder's checkpoint left off, or leave it at the start; returns the rows of its log."""
     path = folder / "checkpoint.pt"
     if not path.exists():
         return []

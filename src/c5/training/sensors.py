@@ -2,8 +2,8 @@
 
 Both take an image from its own camera through XYZ to another one, at the temperature of its light. A camera of the
 table sees a light on its own curve of black bodies, with the tint that the light had. Another camera of the data sees
-the scene in a light that it really met, of about the same temperature: so scenes and lamps come together that nobody
-has photographed, without lights that do not exist. This is what the paper's augmentation does with whole images.
+the scene in a light that it has really seen, of about the same temperature: this joins scenes and lamps that nobody has
+photographed together, without lights that do not exist. This is what the paper's augmentation does with whole images.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from c5.training.data import TrainingData
 STEP_KELVIN = 100.0
 KELVINS = np.arange(COOLEST, HOTTEST + 1, STEP_KELVIN)
 OFFERED = 12
-"""So many lights of another camera are drawn; the one with the nearest temperature is taken."""
+"""This many lights of another camera are drawn; the one with the nearest temperature is taken."""
 
 
 class Sensors:
-    """Puts cameras that exist in the place of some virtual ones."""
+    """Replaces some virtual cameras with ones that exist."""
 
     def __init__(self, data: TrainingData, cameras: Sequence[NDArray[np.int64]], config: VirtualTraining) -> None:
         """`cameras` are the images of each camera of the data."""

@@ -30,7 +30,7 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> bytes:
-    """What was sealed; ReadError if a single bit of it is another."""
+    """What was sealed; ReadError if a single bit of it has changed."""
     start = len(SEAL) + hashlib.sha256().digest_size
     rest = data[start:]
     if not data.startswith(SEAL) or hashlib.sha256(rest).digest() != data[len(SEAL) : start]:
@@ -51,7 +51,7 @@ def read_file(path: Path) -> bytes:
 def load_tensors(data: bytes, device: torch.device | str) -> Any:
     """What `torch.save` has saved, if it is nothing but tensors, numbers and text."""
     if data.startswith(b"PK"):
-        open_archive(data, len(data), MOST_TENSORS)  # nothing is packed in such a file
+        open_archive(data, len(data), MOST_TENSORS)  # nothing is compressed in such a file
     with decoding("save it again"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.load(io.BytesIO(data), map_location=device, weights_only=True)

@@ -1,8 +1,8 @@
 """Several processes that train one network, started by torchrun: each takes a part of every batch.
 
-What is random is drawn by all of them alike, and each takes its own part. Gradients are summed, each part weighing as
-much as it has of the batch; so are the sums that batch normalisation takes over a batch. So the steps are those of one
-process, but for rounding, whatever their number.
+All of them draw the same random numbers, and each takes its own part. Gradients are summed, each weighted by its part
+of the batch; so are the sums that batch normalisation takes over a batch. So the steps are those of one process, except
+for rounding, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from c5.datasets.growing import map_unpacked, open_unpacked, writing_unpacked
 from c5.errors import ParameterError
 
 PATIENCE = timedelta(days=2)
-"""So long a process waits for another, which may be preparing a set. One that has died is noticed by torchrun."""
+"""How long a process waits for another, which may be preparing a set. torchrun notices one that has died."""
 
 ALIGNMENT = 64
 

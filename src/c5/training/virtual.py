@@ -46,7 +46,7 @@ SAME_COLORS = 0.2
 OUT_OF_GAMUT = 0.02
 """A color whose lowest channel is below this part of its highest is left out."""
 WAVES = 3
-"""Random waves over log-chroma that the weights of a scene's colors go up and down with."""
+"""Random waves over log-chroma that modulate the weights of a scene's colors."""
 WAVE_NUMBER = 2.5  # their standard deviation, per nat
 
 
@@ -103,7 +103,7 @@ class VirtualBatches:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The matrix (steps, cameras, images, 3, 3) of each image, and the illuminants (..., queries, 3) of queries.
 
-        An image lit anew goes to the light of the image in `lit` first. `reference` is a typical illuminant of each
+        An image lit anew is first taken to the light of the image in `lit`. `reference` is a typical illuminant of each
         real camera: colors are mixed around it, so that grays stay gray there.
         """
         cameras = draw_cameras(self.config.shift_nats, self.config.matrix_spread, reference, rng)
@@ -188,7 +188,7 @@ def draw_cameras(shift_nats: float, matrix_spread: float, reference: Float64s, r
 
 
 def _waves(shape: tuple[int, ...], strength: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """(..., WAVES, 4): wave numbers along u and v, phase and amplitude; together as strong as asked."""
+    """(..., WAVES, 4): wave numbers along u and v, phase and amplitude; together of the given strength."""
     numbers = WAVE_NUMBER * rng.standard_normal((*shape, WAVES, 2))
     phase = rng.uniform(0, 2 * math.pi, (*shape, WAVES, 1))
     amplitude = strength * math.sqrt(2 / WAVES) * rng.standard_normal((*shape, WAVES, 1))

@@ -11,23 +11,23 @@
 #define LIMIT ${limit}f  /* |u|, |v| of the outermost edges, in nats */
 #define STEP (2 * LIMIT / N)
 #define STRIPS $strips
-#define MOST_COUNTED $pixels /* of frames with more pixels that count, rows are left out */
+#define MOST_COUNTED $pixels /* in frames with more pixels that count, rows are skipped */
 #define CONSTANTS $n_constants /* maps that are the same for every frame, and seen beside its histograms */
 #define FLOOR 1e-30f
 #define FLAT 1e-21f
 
-/* Maps are kept in blocks of eight channels, [channels / 8][n][n][8], the last one filled up with zeros: what is done
- * for one channel is done for eight side by side, and compilers make vectors of it. */
+/* Maps are kept in blocks of eight channels, [channels / 8][n][n][8], the last one padded with zeros: what is done for
+ * one channel is done for eight side by side, which compilers vectorise. */
 #define LANES 8
 #define BLOCK(n) (LANES * (n) * (n))
 #define AT(n, channel, place) ((channel) / LANES * BLOCK(n) + LANES * (place) + (channel) % LANES)
 
-/* Where everything is in the workspace. What is not needed any more makes room. */
+/* Where everything is in the workspace. Space that is no longer needed is reused. */
 $places
 
 /* ---------------------------------------------------------------- histograms */
 
-static const int powers[C5_SEEN] = {$powers}; /* of the brightness, which colors weigh by; gradients by the first */
+static const int powers[C5_SEEN] = {$powers}; /* of the brightness that weights colors; 1 for gradients */
 
 typedef struct {
     const float *rgb;
@@ -43,7 +43,7 @@ static int counts(const frame *f, int y, int x)
     return c[0] < 1 && c[1] < 1 && c[2] < 1 && (c[0] > 0 || c[1] > 0 || c[2] > 0);
 }
 
-static int in_order(const frame *f) /* numbers that count must be numbers */
+static int in_order(const frame *f) /* numbers that count must be numbers up to 1 */
 {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)f->rows * f->columns; i++)
         if (!f->ignore || !f->ignore[i])
@@ -162,7 +162,7 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
 $constants    for (int c = 0; c < C5_SEEN; c++) {
         zero(whole + c * N * N, N * N);
         zero(searched + c * N * N, N * N);
-        for (int s = 0; s < STRIPS; s++) { /* each weighs by how many of its colors count, however bright it is */
+        for (int s = 0; s < STRIPS; s++) { /* each weighted by how many of its colors count, however bright it is */
             const int first = s * rows / STRIPS, end = (s + 1) * rows / STRIPS;
             float within = 0;
             long colors = 0;
@@ -206,8 +206,8 @@ static inline float rectify(float value, float slope) /* slope is at most 1 */
     return value > less ? value : less;
 }
 
-/* Adds to the sums of eight outputs, at places that are `next` apart, the numbers of inputs there, times their weights
- * [inputs][8]. */
+/* Adds the inputs at places that are `next` apart, times their weights [inputs][8], to the sums of eight outputs
+ * there. */
 static void multiply(
     int places, int next, int inputs, const float *restrict in, const float *restrict w, float *restrict sums)
 {
@@ -222,7 +222,7 @@ static void multiply(
                     + (in[4] * w[32 + k] + in[5] * w[40 + k] + in[6] * w[48 + k] + in[7] * w[56 + k]);
 }
 
-/* The sums of a block of outputs at some places of a row, made right: with their bias, and rectified. */
+/* Finishes the sums of a block of outputs at some places of a row: adds the bias, and rectifies. */
 static inline void finish(
     const c5_layer *layer, int block, int place, int places, const float *restrict sums, float *restrict out)
 {
@@ -276,7 +276,7 @@ static void convolve_1x1(const c5_layer *layer, const float *const *tensors, flo
  * then along the other. */
 #define ROW (6 * LANES)
 #define TILE (6 * ROW)
-#define TILES 16 /* are worked on at a time: what that takes stays in caches */
+#define TILES 16 /* processed at a time: their data stay in caches */
 
 static inline void combine_weights(const float *restrict in, int step, float *restrict out, int out_step) /* 3 to 6 */
 {
@@ -319,7 +319,7 @@ static inline void combine_sums(const float *restrict in, int step, float *restr
     }
 }
 
-/* What the weights of a block of inputs become for a block of outputs: [36][8][8]. */
+/* The transformed weights of a block of inputs for a block of outputs: [36][8][8]. */
 static void transform_weights(const c5_layer *layer, int block, int input, int inputs, float *out)
 {
     float w[9 * LANES], half[3 * ROW];
@@ -335,7 +335,7 @@ static void transform_weights(const c5_layer *layer, int block, int input, int i
     }
 }
 
-/* What the 6x6 inputs around a tile become, of one block: [36][8]. Beyond the edges are zeros. */
+/* The transformed 6x6 inputs around a tile, of one block: [36][8]. Beyond the edges are zeros. */
 static void transform_inputs(const float *map, int n, int tile, float *out)
 {
     const int across = (n + 3) / 4, top = tile / across * 4, left = tile % across * 4;
@@ -429,8 +429,8 @@ static void pool(int channels, int n, const float *in, float *out) /* the larges
 }
 
 /* Twofold and bilinear, corners on corners, from n x n: number 2k of a line lies k / (2n - 1) before number k of the
- * old one, and number 2k + 1 half of the rest behind it. Rows are made wider into the lower half of the new map, and
- * from there, from the top, into all of it: no row is written before it was read. */
+ * old one, and number 2k + 1 half of the rest behind it. Rows are first widened into the lower half of the new map,
+ * then spread over all of it from the top: no row is overwritten before it is read. */
 static void upsample(int channels, int n, const float *in, float *out)
 {
     const int row = 2 * LANES * n;

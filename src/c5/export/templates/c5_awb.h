@@ -2,8 +2,8 @@
  *
  * $about
  *
- * C99. It needs the mathematical library and nothing else: no heap, no files, no static variables that change. All it
- * works with is in a c5_workspace, of which every thread may have its own.
+ * C99. It needs the mathematical library and nothing else: no heap, no files, no static variables that change. All its
+ * working memory is in a c5_workspace; every thread may have its own.
  */
 #ifndef C5_AWB_H
 #define C5_AWB_H
@@ -15,7 +15,7 @@
 #define C5_MAPS $maps           /* filters for each of them, a bias$and_gain */
 #define C5_WORKSPACE $workspace /* floats */
 
-#define C5_MOST_PIXELS 98304 /* average larger frames to so many pixels first */
+#define C5_MOST_PIXELS 98304 /* average larger frames to this many pixels first */
 
 typedef struct {
     float numbers[C5_WORKSPACE];
@@ -25,7 +25,7 @@ typedef struct {
     float illuminant[3]; /* unit RGB: the camera's response to white */
     float gains[3];      /* white balance multipliers, green = 1 */
     float uncertainty;   /* degrees: the mean angle between the light and those of the heat map */
-    float bound;         /* degrees: the light of nine in ten frames of a new camera is nearer */
+    float bound;         /* degrees: the error on nine in ten frames of a new camera is smaller */
 } c5_estimate;
 
 typedef enum {
@@ -37,14 +37,14 @@ typedef enum {
 } c5_state;
 
 /* The light of a frame. `rgb` has three numbers for each of rows x columns zones or pixels: linear camera RGB from 0 to
- * 1, black level subtracted, where a zone has the mean of its pixels that are neither saturated nor dead. `ignore` has
- * a byte for each that is not 0 where it must not count: where a zone is saturated, where less than half of its pixels
- * are in the mean; NULL where all may count. A color with a channel at 1 does not count in any case, and neither does
- * black. Where the state is not C5_OK, the estimate is unchanged. */
+ * 1, black level subtracted; a zone has the mean of its pixels that are neither saturated nor dead. `ignore` has a byte
+ * for each, not 0 if it must not count: if a zone is saturated, or if less than half of its pixels are in the mean. It
+ * is NULL if all may count. A color with a channel at 1 never counts, and neither does black. Unless the state is
+ * C5_OK, the estimate is unchanged. */
 c5_state c5_estimate_frame(
     c5_workspace *work, const float *rgb, const uint8_t *ignore, int rows, int columns, c5_estimate *estimate);
 
-/* The same in three steps, to look between them. */
+/* The same in three steps, to inspect what is between them. */
 c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, int rows, int columns);
 void c5_emit(c5_workspace *work);
 void c5_locate(c5_workspace *work, c5_estimate *estimate);

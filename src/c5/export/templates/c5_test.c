@@ -1,4 +1,4 @@
-/* Runs the test vector: a frame, and what C5 in Python finds in it. Its exit status is 0 if both agree.
+/* Runs the test vector: a frame, and what C5 in Python finds in it. The exit status is 0 if both agree.
  *
  *     c5_test FILE [REPEATS]   the light of each frame of a file, and the time of one
  *

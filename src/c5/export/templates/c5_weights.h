@@ -14,7 +14,7 @@ typedef struct {
     int tensors;     /* side by side, */
     int channels[$tensors]; /* and the channels of each */
     float slope;     /* of the rectifier: what is below zero is multiplied by it */
-    const c5_weight *weights; /* [outputs / 8][inputs][rows][columns][8], filled up with zeros */
+    const c5_weight *weights; /* [outputs / 8][inputs][rows][columns][8], padded with zeros */
 $fields} c5_layer;
 
 $declarations

@@ -24,21 +24,21 @@ from c5.photos.photo import Photo, Reading, read_photo
 
 BATCH = 32
 BATCH_SECONDS = 1.0
-"""What was read is written down after so many files, or so much time."""
+"""Results are stored after this many files, or this much time."""
 
 BELOW = "(path = ? OR (path > ? AND path < ?))"
 
 
 @dataclass
 class Added:
-    """What became of the files below some folders."""
+    """What happened to the files below some folders."""
 
     new: int = 0
     changed: int = 0
-    """Files that were written to since, or whose histograms were those of an older version of the package."""
+    """Files that were modified since, or whose histograms were those of an older version of the package."""
     moved: int = 0
     unchanged: int = 0
-    """Files that were not opened again, those among them that failed before."""
+    """Files that were not opened again, including those that failed before."""
     deleted: int = 0
     failed: list[Failure] = field(default_factory=list)
     """Files that cannot be used, now or when they were last opened."""
@@ -71,7 +71,7 @@ class _Examined(NamedTuple):
     photo: Photo | None = None
     message: str | None = None  # why it cannot be used
     recorded: bool = True  # False where it may be the disk's fault and not the file's
-    twin: bytes | None = None  # the path that the same content is known by
+    twin: bytes | None = None  # the known path of the same content
 
 
 def below(root: bytes) -> tuple[bytes, bytes, bytes]:
@@ -147,7 +147,7 @@ def _look_up(
             yield _Examined(path, Version(0, 0), b"", message=printable(message), recorded=False)
             continue
         twin, photo = None, None
-        if path not in known:  # else it was written to, and some blocks of it cannot say that nothing has changed
+        if path not in known:  # else it was modified, and a few blocks cannot prove that nothing has changed
             query = f"SELECT path, {COLUMNS} FROM {JOINED} WHERE (digest, grid, reading) = (?, ?, ?)"
             rows = list(select(connection, query, (digest, stored_grid().key, reading.key), bytes, *KINDS))
             if rows:
@@ -178,7 +178,7 @@ def _store(
     camera: str | None,
     added: Added,
 ) -> None:
-    """Write down what was found out, and count it once that is safe."""
+    """Store what was found, and count it once it is safe."""
     if not batch:
         return
     moved = 0

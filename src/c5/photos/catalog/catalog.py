@@ -1,4 +1,4 @@
-"""`Catalog`: which photographs there are, of which camera, and rolls and profiles of them."""
+"""`Catalog`: which photographs there are, from which camera, and their rolls and profiles."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from c5.photos.rolls import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
 
 SPARE = 2
-"""So many times as many photographs are drawn as a roll has: some may show the same."""
+"""How many times the photographs of a roll are drawn: some may show the same thing."""
 
 
 class CameraStatus(NamedTuple):
-    """What there is of one camera."""
+    """What the catalogue has of one camera."""
 
     camera: str | None
-    """None for files that do not tell, and for those that failed."""
+    """None for files that do not name one, and for those that failed."""
     images: int
     failed: int
     oldest: datetime | None
@@ -54,7 +54,7 @@ class Catalog:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> Self:
-        """The user's catalogue, or another one; it is made where there is none."""
+        """The user's catalogue, or another one; it is created if there is none."""
         return cls(default_path() if path is None else path)
 
     def close(self) -> None:
@@ -81,9 +81,9 @@ class Catalog:
         """Bring the catalogue up to date with all photographs below some folders, `jobs` of them read at a time.
 
         A file is opened only if its size or its time of modification is not the recorded one, or if its histograms are
-        not those of the bundled model's grid. Stopped or killed, the same call goes on where it was. `camera` names the
-        camera of files that do not tell theirs, `retry` opens those again that failed before, `track` may show progress
-        over the files that are opened.
+        not those of the bundled model's grid. If it is stopped or killed, the same call continues from there. `camera`
+        names the camera of files that do not name theirs, `retry` opens files again that failed before, `track` may
+        show progress over the files that are opened.
 
         The entry of a file that is gone is deleted, unless its folder is gone or empty too: then a disk may not be
         mounted, and the entry stays until `forget`. A file that cannot be read is recorded with the reason, and not
@@ -102,12 +102,12 @@ class Catalog:
             )
 
     def forget(self, folder: str | Path) -> int:
-        """Remove the entries of a folder or a file, whether or not it is still there, and say how many they were."""
+        """Remove the entries of a folder or a file, whether or not it still exists. Returns how many there were."""
         with explain_errors(self.path), transaction(self._connection):
             return self._connection.execute(f"DELETE FROM photograph WHERE {BELOW}", below(resolve(folder))).rowcount
 
     def status(self) -> list[CameraStatus]:
-        """What there is of each camera, by name; what has no camera comes last."""
+        """What the catalogue has of each camera, by name; files without a camera come last."""
         with explain_errors(self.path), snapshot(self._connection):
             (failed,) = self._connection.execute("SELECT COUNT(*) FROM photograph WHERE error IS NOT NULL").fetchone()
             query = "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph GROUP BY camera"
@@ -127,13 +127,13 @@ class Catalog:
             return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a file is in the catalogue, whatever has become of it since."""
+        """Whether a file is in the catalogue, whatever has happened to it since."""
         with explain_errors(self.path):
             query = "SELECT 1 FROM photograph WHERE path = ?"
             return self._connection.execute(query, (resolve(path),)).fetchone() is not None
 
     def find(self, path: str | Path, grid: Grid, reading: Reading = Reading()) -> Photo | None:
-        """The photograph of a file that the catalogue holds, to the last bit as reading it would give it.
+        """The photograph of a file that the catalogue holds, the same to the last bit as reading it would give.
 
         None if the file has changed since, or if the entry is on another grid or was read in another way. The file is
         not opened.
@@ -190,7 +190,7 @@ class Catalog:
     ) -> Roll | None:
         """The roll of a camera with its profile; None if there is no photograph of that camera.
 
-        The profile is kept where the catalogue can be written to, and made again when its roll has become another one.
+        The profile is kept if the catalogue can be written to, and made again when its roll has changed.
         Without `rng`, the roll changes only with the photographs, and copies of them change nothing. Photographs whose
         stored histograms are not on the model's grid are read again, once.
         """
@@ -241,7 +241,7 @@ class Catalog:
 
 
 def _digest_roll(drawn: Iterable[Candidate]) -> bytes:
-    """What tells the histograms of a roll from those of another, whatever their order."""
+    """What identifies the histograms of a roll, whatever their order."""
     contents = sorted(candidate.digest + candidate.made.encode() for candidate in drawn)
     return hashlib.blake2b(b"\0".join(contents), digest_size=DIGEST_BYTES).digest()
 
@@ -255,7 +255,7 @@ def _pack_profile(profile: Profile, used: set[bytes]) -> bytes:
 
 
 def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, set[bytes]] | None:
-    """The same as it was kept; None if it is damaged, so that it is made again."""
+    """The profile and digests that were kept; None if they are damaged, so that they are made again."""
     try:
         parts = unpack(packed, MOST_BYTES)
         used = {bytes(digest) for digest in parse_array(parts["used.npy"], "u")}

@@ -21,7 +21,7 @@ from c5.regular import open_regular
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
 VERSION = 4
-"""Counts up with the tables. What the stored histograms are, each entry says itself."""
+"""Goes up when the tables change. Each entry records what its histograms are."""
 
 LARGEST = 2**62
 """Sizes, times and numbers are smaller."""
@@ -33,10 +33,10 @@ BESIDE = {
     "-journal": (b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",),
     "-shm": ((3007000).to_bytes(4, sys.byteorder),),
 }
-"""How the files begin that SQLite keeps beside a database; or with zeros, or not at all."""
+"""How the files that SQLite keeps beside a database begin; they may also begin with zeros, or be empty."""
 
 BUSY_SECONDS = 60
-"""So long a writer waits for another; each writes for milliseconds at a time."""
+"""How long a writer waits for another; each writes for milliseconds at a time."""
 
 SCHEMA = (
     """
@@ -108,7 +108,7 @@ def connect(path: Path) -> sqlite3.Connection:
         place = f"{path.absolute().as_uri()}{'?immutable=1' if _is_fixed(path) else ''}"
         connection = sqlite3.connect(place, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
         try:
-            connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process; and a power cut, whole
+            connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process, and a power cut undamaged
             if not _check_version(connection, path):
                 _create(connection, path)
         except BaseException:
@@ -118,7 +118,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _check_beside(path: Path) -> None:
-    """SQLite writes to files beside the database, by their names, and removes them: they must be its own."""
+    """SQLite writes to files beside the database, known by their names, and removes them: they must be its own."""
     for ending, starts in BESIDE.items():
         beside = f"{os.path.realpath(path)}{ending}"
         with suppress(FileNotFoundError):
@@ -132,7 +132,7 @@ def _check_beside(path: Path) -> None:
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether a catalogue can only be read: SQLite, left to itself, would want to write beside it even for that."""
+    """Whether a catalogue can only be read: by default, SQLite writes beside it even for that."""
     return path.is_file() and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
@@ -213,7 +213,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is read inside is of one moment, whatever other processes write meanwhile."""
+    """All that is read inside is from one moment, whatever other processes write meanwhile."""
     connection.execute("BEGIN DEFERRED")
     try:
         yield
@@ -224,20 +224,20 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def explain_errors(path: Path) -> Iterator[None]:
-    """What SQLite complains of, as one line that says what to do."""
+    """Turn SQLite's errors into one line that says what to do."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         name = getattr(error, "sqlite_errorname", None)
         if name is None and "decode to UTF-8" in str(error):
             name = "SQLITE_CORRUPT"
-        if name is None:  # a mistake of the program, not a state of the file
+        if name is None:  # a bug, not a state of the file
             raise
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise DataError(f"{path}: another program is writing to the catalogue; try again when it is done") from None
         if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_PERM")):
             raise WriteError(
-                f"{path}: cannot be read or written: {error}; mend that, or choose another file for the catalogue"
+                f"{path}: cannot be read or written: {error}; fix that, or choose another file for the catalogue"
             ) from error
         raise damaged(path, str(error)) from error
     except UnicodeDecodeError as error:  # SQLite names in its message what it found
@@ -245,7 +245,7 @@ def explain_errors(path: Path) -> Iterator[None]:
 
 
 def damaged(path: Path, reason: str) -> C5Error:
-    """The error for a file that is no whole catalogue."""
+    """The error for a file that is not an intact catalogue."""
     shown = "".join(letter if letter.isprintable() else " " for letter in reason[:200])
     return DataError(
         f"{path}: not a catalogue, or damaged ({shown}); move it away and add the photographs again: "

@@ -1,4 +1,4 @@
-"""Which photographs of a camera make a roll. Every choice goes by an index: none looks at all of a camera's entries."""
+"""Which photographs of a camera make a roll. Every choice uses an index: none looks at all of a camera's entries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw_candidates(
 ) -> list[Candidate]:
     """Up to `count` photographs of a camera, no two with the same content, nor with that of `exclude`.
 
-    Without `rng`, copies and the order of the entries change nothing: random ones go by their digests.
+    Without `rng`, copies and the order of the entries change nothing: random ones are chosen by their digests.
     """
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
@@ -77,7 +77,7 @@ def _draw_random(
 
 
 def _first_distinct(candidates: Iterable[Candidate], count: int, unwanted: set[bytes]) -> list[Candidate]:
-    """The first of different content: copies of a photograph on several disks are one photograph."""
+    """The first ones with different content: copies of a photograph on several disks are one photograph."""
     chosen: dict[bytes, Candidate] = {}
     for candidate in candidates:
         if candidate.digest not in unwanted:

@@ -48,7 +48,7 @@ def insert(
     camera: str | None = None,
     error: str | None = None,
 ) -> None:
-    """Write one entry, within a transaction. `camera` is for a photograph that does not tell its own."""
+    """Write one entry, within a transaction. `camera` is for a photograph that does not name its own."""
     if photo is None or photo.histograms is None:
         connection.execute(
             "INSERT INTO photograph (path, size, modified, digest, error) VALUES (?, ?, ?, ?, ?)",

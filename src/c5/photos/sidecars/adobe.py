@@ -20,7 +20,7 @@ MARK = Name(C5, "adobe")
 
 BALANCE = ("WhiteBalance", "Temperature", "Tint")
 SETTINGS = ("Version", "ProcessVersion", "HasSettings")
-"""What stands with any setting."""
+"""What accompanies any setting."""
 
 
 def path_beside(photo: Path) -> Path:
@@ -35,7 +35,7 @@ def encode(balance: Balance, existing: bytes | None) -> bytes:
 
 
 def note(balance: Balance) -> str:
-    """What Adobe's sliders cannot hold of a balance; empty where they hold it."""
+    """What Adobe's sliders cannot hold of a balance; empty if they hold it."""
     matrices = balance.photo.need_matrices()
     kelvin, tint = adobe_temperature(balance.illuminant, matrices)
     off = float(reproduction_error(adobe_neutral(kelvin, tint, matrices), balance.illuminant))
@@ -45,7 +45,7 @@ def note(balance: Balance) -> str:
 
 
 def set_white_balance(existing: bytes | None, kelvin: int, tint: int) -> bytes:
-    """A sidecar with this white balance; what else an existing one says is kept.
+    """A sidecar with this white balance; the other content of an existing one is kept.
 
     The numbers are those of `adobe_temperature`. The process version, which decides what every other slider
     does, is given to sidecars without any settings and left alone in others.
@@ -91,7 +91,7 @@ def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
 
 
 def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
-    """The balance that was there, or none. Where other settings have come, what they rest on stays."""
+    """The balance that was there, or none. If other settings were added, what they depend on stays."""
     packet = Packet(sidecar)
     known = {Name(CAMERA_RAW, local) for local in (*BALANCE, *SETTINGS)}
     others = {name for each in packet.descriptions for name in (*each.attributes, *(it.name for it in each.children))}

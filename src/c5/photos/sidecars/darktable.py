@@ -2,8 +2,8 @@
 
 Two modules deal with the light there. "White balance" (temperature) multiplies the channels of the raw file. "Color
 calibration" (channelmixerrgb), in what darktable calls the modern workflow, adapts the result from the light that the
-camera noted, and takes for granted that white balance was left at the camera's daylight. A balance that is found from
-the raw pixels belongs into the first, and the second must then not adapt again.
+camera recorded, and assumes that white balance was left at the camera's daylight. A balance found from the raw pixels
+belongs in the first, and the second must then not adapt again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LARGEST_MULTIPLIER = 8.0
 _ILLUMINANT, _ADAPTATION = 120, 132
 _SAME_AS_PIPELINE, _NO_ADAPTATION = 0, 4
 _LEFT_TO_DARKTABLE = {2, 6, 10}
-"""Daylight, black body, camera: illuminants that darktable itself chooses, from what the camera noted."""
+"""Daylight, black body, camera: illuminants that darktable itself chooses, from what the camera recorded."""
 _MIXER_VERSIONS = {"1", "2", "3"}
 _DAYLIGHT, _BLACK_BODY, _CUSTOM = 2, 6, 7
 _CHROMATICITY = 136
@@ -85,7 +85,7 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     A new sidecar leaves the rest to the user's own workflow: only color calibration is put in, switched off, because
     darktable would add it otherwise. In an existing one, white balance is one more step of the history, and a color
     calibration that adapts gets a step in which it mixes channels as before and no longer adapts. Steps that had been
-    undone go, as they do with any new step.
+    undone are dropped, as with any new step.
     """
     packet = Packet(existing)
     steps, places = _read_history(packet)
@@ -113,12 +113,12 @@ def set_multipliers(existing: bytes | None, multipliers: ArrayLike) -> bytes:
     _append_steps(packet, added, int(kept[-1]["num"]) + 1 if kept else 0)
     packet.set(_name("history_end"), str(len(kept) + len(added)), "darktable")
     for digest in ("history_basic_hash", "history_auto_hash", "history_current_hash"):
-        packet.remove(_name(digest))  # of a history that is no more
+        packet.remove(_name(digest))  # of the former history
     return packet.encode()
 
 
 def _limit(multipliers: ArrayLike) -> Float64s:
-    """Multipliers with that of green at 1, as far as the sliders allow."""
+    """Multipliers with green at 1, as far as the sliders allow."""
     array = np.asarray(multipliers, dtype=np.float64)
     if array.shape != (3,) or not (np.isfinite(array).all() and (array > 0).all()):
         raise ParameterError("multipliers are three finite numbers above zero, for red, green and blue")
@@ -127,7 +127,7 @@ def _limit(multipliers: ArrayLike) -> Float64s:
 
 
 def _read_history(packet: Packet) -> tuple[list[Entry], dict[Element, Entry]]:
-    """The steps in their order, and where each stands."""
+    """The steps in their order, and where each is."""
     places = {
         item: _read_entry(item)
         for history in _histories(packet)
@@ -144,13 +144,13 @@ def _read_history(packet: Packet) -> tuple[list[Entry], dict[Element, Entry]]:
 
 
 def _done(packet: Packet, steps: list[Entry]) -> list[Entry]:
-    """The steps that are in force; those behind have been undone."""
+    """The steps in force; those after them have been undone."""
     end = packet.get(_name("history_end"))
     return steps[: int(end)] if end is not None and _is_count(end) else steps
 
 
 def _is_recent(packet: Packet) -> bool:
-    """Whether darktable 3.2 or a later one wrote the sidecar; before, steps carried their place in the pipeline."""
+    """Whether darktable 3.2 or later wrote the sidecar; before, steps carried their place in the pipeline."""
     version = packet.get(_name("xmp_version")) or ""
     return _is_count(version) and int(version) >= 4
 
@@ -171,9 +171,9 @@ def _read_entry(item: Element) -> Entry:
 
 
 def _without_adaptation(done: list[Entry], *, is_begun: bool) -> list[Entry]:
-    """The steps after which no color calibration adapts.
+    """The steps to add so that no color calibration adapts.
 
-    `is_begun` says that darktable has seen the photograph and adds no modules of its own.
+    `is_begun`: darktable has seen the photograph and adds no modules of its own.
     """
     mixers = _mixers(done)
     if not mixers and not is_begun:
@@ -189,10 +189,10 @@ def _mixers(done: list[Entry]) -> dict[str, Entry]:
 
 
 def _still(mixer: Entry) -> Entry | None:
-    """The next step of a color calibration, in which it no longer adapts; None if it does not."""
+    """The next step of a color calibration, in which it no longer adapts; None if it does not adapt now."""
     params = _decode(mixer.get("params", ""))
     if params is None or len(params) < _ADAPTATION + 4 or mixer.get("modversion") not in _MIXER_VERSIONS:
-        return {**mixer, "enabled": "0"}  # of a version yet to come: all that can be done is to switch it off
+        return {**mixer, "enabled": "0"}  # a future version: all that can be done is to switch it off
     (illuminant,), (adaptation,) = (struct.unpack_from("<i", params, place) for place in (_ILLUMINANT, _ADAPTATION))
     if illuminant == _SAME_AS_PIPELINE or adaptation == _NO_ADAPTATION:
         return None
@@ -244,7 +244,7 @@ def read_balance(sidecar: bytes) -> dict[str, str]:
 
 
 def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
-    """Whether a step of one of the two modules is not one that darktable puts into every history by itself."""
+    """Whether one of the two modules has a step that darktable does not put into every history itself."""
     packet = Packet(sidecar)
     done = _done(packet, _read_history(packet)[0])
     balances = [step for step in done if step.get("operation") == "temperature"]
@@ -264,7 +264,7 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
 
 
 def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
-    """By the multipliers, and by the light of a color calibration that adapts.
+    """From the multipliers, and from the light of a color calibration that adapts.
 
     That light is a chromaticity among the colors that the camera's matrix makes of pixels multiplied for D65, adapted
     to D50 by Bradford's matrix.
@@ -288,7 +288,7 @@ def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
 
 
 def _read_light(mixer: Entry) -> Float64s | None:
-    """XYZ of the light that a color calibration adapts from; None where it is not one that a person sets by number."""
+    """XYZ of the light that a color calibration adapts from; None if it is not one that a person sets by number."""
     kind, params = _illuminant(mixer), _decode(mixer.get("params", "")) or b""
     if len(params) < _CHROMATICITY + 12:
         return None
@@ -299,7 +299,7 @@ def _read_light(mixer: Entry) -> Float64s | None:
 
 
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
-    """The steps that came in, and the step of white balance that went."""
+    """The steps that were added, and the white balance step that was removed."""
     before, after = (_done(packet, _read_history(packet)[0]) for packet in map(Packet, (former, made)))
     gone = [step for step in before if step not in after and step.get("operation") == "temperature"]
     keys = ("operation", "multi_priority", "params")
@@ -307,7 +307,7 @@ def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
 
 
 def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
-    """The history without the steps that came in; the others are numbered anew."""
+    """The history without the added steps; the others are renumbered."""
     packet = Packet(sidecar)
     steps, places = _read_history(packet)
     added = former.get("added", [["channelmixerrgb", "0", _IDLE_MIXER.hex()]])
@@ -336,7 +336,7 @@ def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
 
 
 def _multipliers(step: Entry) -> str:
-    """Those of red, green and blue in a step of white balance, in hexadecimal; nothing of one that is switched off."""
+    """Those of red, green and blue in a white balance step, in hexadecimal; empty if it is switched off."""
     return (_decode(step.get("params", "")) or b"")[:12].hex() if step.get("enabled") == "1" else ""
 
 

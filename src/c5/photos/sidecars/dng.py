@@ -25,7 +25,7 @@ MAX_DIRECTORIES = 256
 """More than any camera's file has; hostile ones could keep a reader busy for hours."""
 
 DENOMINATOR = 10**9
-"""All decimals that a rational can have, and no reader's signed numbers overflow."""
+"""As many decimals as a rational can have without overflowing any reader's signed numbers."""
 
 WHITE_BALANCE, *NUMBERS = (Name(CAMERA_RAW, local) for local in ("WhiteBalance", "Temperature", "Tint"))
 """The balance in settings of Adobe's programs."""
@@ -34,11 +34,12 @@ DAMAGED = "the DNG is damaged: {}; copy it again from its source"
 
 
 def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
-    """A copy of a DNG file with another AsShotNeutral, and all image data where and as it was.
+    """A copy of a DNG file with another AsShotNeutral; all image data stays where and as it was.
 
     The illuminant is in the file's own linear numbers, before any gain that AnalogBalance says was applied is undone:
-    so the DNG specification wants the tag, and AnalogBalance itself stays. AsShotWhiteXY, which would contradict it, is
-    removed. Settings of Adobe's programs inside the file say "As Shot" afterwards, and not a byte more or less.
+    the DNG specification defines the tag that way, and AnalogBalance itself stays. AsShotWhiteXY, which would
+    contradict it, is removed. Settings of Adobe's programs inside the file then say "As Shot", in as many bytes as
+    before.
     """
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
     if order is None:
@@ -59,11 +60,11 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
     if codes.count(AS_SHOT_NEUTRAL) == 1 and AS_SHOT_WHITE_XY not in codes:
         _, kind, count, place = struct.unpack(f"{order}HHII", dict(entries)[AS_SHOT_NEUTRAL])
         end = place + len(packed)
-        # Some writers store what is equal once: these values must serve nothing else.
+        # Some writers store equal values once: these must not be used by anything else.
         is_alone = sum(low < end and place < high for low, high in stretches) == 1
         if kind == RATIONAL and count == 3 and is_alone:
             return data[:place] + packed + data[end:]
-    # A new first directory at the end of the file, and the header names it.
+    # A new first directory at the end of the file, to which the header points.
     end = len(data) + len(data) % 2
     kept = [(code, entry) for code, entry in entries if code not in (AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY)]
     kept.append((AS_SHOT_NEUTRAL, struct.pack(f"{order}HHII", AS_SHOT_NEUTRAL, RATIONAL, 3, end)))
@@ -79,7 +80,7 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
 def follow_neutral(xmp: bytes) -> bytes:
     """An XMP packet, as long as it was, whose settings leave the balance to AsShotNeutral.
 
-    Their temperature and tint become white space, in which "As Shot" then finds the room that it needs.
+    Their temperature and tint become white space, which makes room for "As Shot".
     """
     if not any(name.local.encode() in xmp for name in (WHITE_BALANCE, *NUMBERS)):
         return xmp
@@ -110,7 +111,7 @@ def follow_neutral(xmp: bytes) -> bytes:
         else:
             runs.append((start, end, text))
     for start, end, text in runs:
-        if len(text.encode()) <= end - start:  # else nothing is said, which means the same
+        if len(text.encode()) <= end - start:  # else it is left out, which means the same
             made[end - len(text.encode()) : end] = text.encode()
     return bytes(made)
 

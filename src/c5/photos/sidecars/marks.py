@@ -1,9 +1,9 @@
-"""What c5 wrote into a sidecar, marked there, so that it can be told from a person's work, replaced and taken back.
+"""Marks on what c5 wrote into a sidecar, so that it can be told from a person's work, replaced and undone.
 
-A mark is a line of JSON in a place that the program leaves alone. It says which balance c5 wrote, what had been there,
-and how to make the former sidecar of the present one. That brings it back byte for byte as long as nobody has written
-to the sidecar. If somebody has, but the balance is still ours, the balance alone goes. If the balance has become
-another one, it is that person's.
+A mark is a line of JSON in a place that the program leaves alone. It says which balance c5 wrote, what was there
+before, and how to make the former sidecar from the present one. That restores it byte for byte as long as nobody has
+written to the sidecar. If somebody has, but the balance is still ours, only the balance is removed. If the balance has
+changed, it is that person's.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Form(Protocol):
     """A format of sidecars: a module of this package."""
 
     def read_balance(self, sidecar: bytes) -> dict[str, str]:
-        """What tells one balance from another."""
+        """What distinguishes one balance from another."""
 
     def is_custom(self, sidecar: bytes, as_shot: Float64s | None) -> bool:
         """Whether the balance is neither missing nor the camera's own, whose light is `as_shot`."""
 
     def read_illuminant(self, sidecar: bytes, photo: Photo) -> Float64s | None:
-        """What a balance with numbers takes out of a photograph, as near as the format holds it; else None."""
+        """What a balance with numbers takes out of a photograph, as exactly as the format holds it; else None."""
 
     def describe_former(self, former: bytes, made: bytes) -> dict[str, Any]:
         """What `restore` needs to know of the sidecar before the balance was written."""
 
     def restore(self, sidecar: bytes, former: dict[str, Any]) -> bytes:
-        """A sidecar without c5's balance, in the rest of which somebody has written since."""
+        """A sidecar without c5's balance, where somebody has changed the rest since."""
 
     def put_mark(self, sidecar: bytes, text: str) -> bytes:
         """The sidecar with a mark."""
@@ -68,7 +68,7 @@ class Mark:
     rest: str
     """A digest of the sidecar without the mark, as c5 left it."""
     patch: str
-    """Makes the former sidecar of that one."""
+    """Turns that one into the former sidecar."""
     chosen: bool = False
     """Whether a person chose the balance, and c5 only wrote it down."""
 
@@ -83,10 +83,10 @@ def merge(
     replace_custom: bool = False,
     chosen: bool = False,
 ) -> bytes:
-    """A marked sidecar: what exists with the balance that `make` writes into it.
+    """A marked sidecar: the existing one with the balance that `make` writes into it.
 
-    A sidecar that c5 makes takes over what the one `beside` the photograph says. A balance that a person set is a
-    `CustomBalanceError` unless it may be replaced. The mark says whether the new balance was `chosen` by a person.
+    A sidecar that c5 creates takes over the content of the one `beside` the photograph. A balance that a person set
+    is a `CustomBalanceError` unless it may be replaced. The mark says whether the new balance was `chosen` by a person.
     """
     mark = None if existing is None else _find(form, existing)
     base, is_new = existing, existing is None
@@ -110,7 +110,7 @@ def merge(
     patch = "" if former is None or base is None else _make_patch(plain, base)
     said = asdict(Mark(wrote, former, _digest(plain), patch, chosen))
     if not chosen:
-        del said["chosen"]  # as in marks of before
+        del said["chosen"]  # as in older marks
     return form.put_mark(made, json.dumps(said, separators=(",", ":")))
 
 
@@ -140,7 +140,7 @@ def take_back(form: Form, sidecar: bytes) -> bytes | None:
 
 
 def is_marked(form: Form, sidecar: bytes) -> bool:
-    """Whether c5 wrote a balance into a sidecar, whatever has become of it since."""
+    """Whether c5 wrote a balance into a sidecar, whatever has happened to it since."""
     return _find(form, sidecar) is not None
 
 
@@ -151,7 +151,7 @@ def holds_own(form: Form, sidecar: bytes) -> bool:
 
 
 def is_chosen(form: Form, sidecar: bytes) -> bool:
-    """Whether c5 wrote the balance of a sidecar down for a person who had chosen it."""
+    """Whether c5 wrote the balance of a sidecar for a person who had chosen it."""
     mark = _find(form, sidecar)
     return mark is not None and mark.chosen is True
 
@@ -168,7 +168,7 @@ def _find(form: Form, sidecar: bytes) -> Mark | None:
 
 
 def _make_patch(made: bytes, former: bytes) -> str:
-    """Where both begin and end alike, and what the former has between, compressed with the other as the dictionary."""
+    """What both share at each end, in bytes, and the former's middle, compressed with the other as the dictionary."""
     start = len(os.path.commonprefix([made, former]))  # noqa: RUF071
     end = len(os.path.commonprefix([made[start:][::-1], former[start:][::-1]]))  # noqa: RUF071
     packer = zlib.compressobj(9, zdict=_dictionary(made, start, end))

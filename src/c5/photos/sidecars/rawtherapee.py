@@ -1,7 +1,7 @@
 """RawTherapee's sidecars, NAME.EXT.pp3 beside a raw file.
 
-RawTherapee takes one matrix for all lights. For cameras that it knows it is its own: our numbers are right for those as
-far as that one agrees with the file's.
+RawTherapee uses one matrix for all lights. For cameras that it knows, it uses its own: there our numbers are right as
+far as that matrix agrees with the file's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SECTION = b"White Balance"
 
 STANDARD_LIGHT_A = 17
-"""As Exif counts lights."""
+"""Its number in Exif."""
 
 D65_WHITE = (0.950456, 1, 1.088754)
 
@@ -54,7 +54,7 @@ def encode(balance: Balance, existing: bytes | None) -> bytes:
 
 
 def note(balance: Balance, *, is_copy: bool = False) -> str:
-    """What RawTherapee cannot hold of a balance, in a sidecar or a DNG copy; empty where it holds it."""
+    """What RawTherapee cannot hold of a balance, in a sidecar or a DNG copy; empty if it holds it."""
     matrix = find_matrix(balance.photo, is_copy=is_copy)
     kelvin, green = rawtherapee_temperature(balance.illuminant, matrix)
     off = float(reproduction_error(rawtherapee_neutral(kelvin, green, matrix), balance.illuminant))
@@ -66,8 +66,8 @@ def note(balance: Balance, *, is_copy: bool = False) -> str:
 def find_matrix(photo: Photo, *, is_copy: bool = False) -> Float64s:
     """(3, 3) XYZ to camera RGB as RawTherapee 5.9 takes it from a file (`parse_tiff_ifd` in its dcraw.cc).
 
-    Of two matrices it takes the second, unless that is illuminant A's. It leaves AnalogBalance and CameraCalibration
-    out. For a file with AsShotWhiteXY, which our copies lose, it makes one to which that white is D65.
+    Of two matrices it takes the second, unless that is illuminant A's. It ignores AnalogBalance and
+    CameraCalibration. For a file with AsShotWhiteXY, which our copies lose, it makes one to which that white is D65.
     """
     tags = raw.read_color_tags(photo.path)
     lights = [tags.get(code, (STANDARD_LIGHT_A,)) for code in raw.CALIBRATION_ILLUMINANTS]
@@ -83,9 +83,9 @@ def find_matrix(photo: Photo, *, is_copy: bool = False) -> Float64s:
 def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> bytes:
     """A sidecar with this white balance; every other line of an existing one is kept, byte for byte.
 
-    A line that RawTherapee cannot read is refused: for one such line it would ignore them all. The numbers are those of
-    `rawtherapee_temperature`. They mean what they mean in 5.9: the observer is named for later versions,
-    which let one choose.
+    A line that RawTherapee cannot read is refused: because of one such line it would ignore them all. The numbers are
+    those of `rawtherapee_temperature`, as 5.9 understands them: the observer is named for later versions, which offer a
+    choice.
     """
     if not (RT_KELVINS[0] <= kelvin <= RT_KELVINS[1] and RT_GREENS[0] <= green <= RT_GREENS[1]):
         raise ParameterError(f"RawTherapee has 1500 to 60000 K and a green of 0.02 to 10, not {kelvin} and {green:g}")
@@ -122,7 +122,7 @@ def set_white_balance(existing: bytes | None, kelvin: int, green: float) -> byte
 
 
 def _is_readable(text: bytes, *, is_started: bool) -> bool:
-    """Whether a line that opens no section is one of a GLib key file, which ends where one is not."""
+    """Whether a line that opens no section is valid in a GLib key file; reading ends at one that is not."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -132,7 +132,7 @@ def _is_readable(text: bytes, *, is_started: bool) -> bool:
 
 
 def _complete(lines: list[bytes], last: int, missing: dict[bytes, bytes], ending: bytes) -> list[bytes]:
-    """The lines with what is missing put behind the last one of the section, or into a new section."""
+    """The lines with what is missing added after the last one of the section, or in a new section."""
     added = [key + b"=" + value + ending for key, value in missing.items()]
     if last == -1:
         gap = [ending] if lines else []
@@ -155,7 +155,7 @@ def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
 
 
 def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
-    """Custom balances, unless they rest on what 5.9 does not have, or on more than these two numbers."""
+    """Custom balances, unless they depend on what 5.9 does not have, or on more than these two numbers."""
     found = _read(sidecar)
     others = found.get(b"Equal", "1"), found.get(b"TemperatureBias", "0"), found.get(b"StandardObserver", "TEN_DEGREES")
     try:
@@ -186,7 +186,7 @@ def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
 
 
 def put_mark(sidecar: bytes, text: str) -> bytes:
-    """A section of its own at the end, which RawTherapee passes over. It drops it when it saves the profile itself."""
+    """A separate section at the end. RawTherapee ignores it, and drops it when it saves the profile itself."""
     sidecar = _MARK.sub(b"", sidecar)
     ending = b"\r\n" if b"\r\n" in sidecar else b"\n"
     gap = b"" if sidecar.endswith(b"\n") else ending

@@ -1,7 +1,7 @@
-"""XMP packets edited in place: every byte that has no part in a change stays as it was.
+"""XMP packets edited in place: every byte not involved in a change stays as it was.
 
-XMP is RDF in XML: properties of a photograph stand in `rdf:Description` elements, each as an attribute or as an element
-of its own, and readers take either.
+XMP is RDF in XML: properties of a photograph are in `rdf:Description` elements, each as an attribute or as an element
+of its own, and readers accept either.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from c5.errors import ReadError
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 C5 = "https://c5-awb.github.io/c5/xmp/1.0/"
-"""Of our marks."""
+"""The namespace of our marks."""
 
 MAX_DEPTH, MAX_ELEMENTS, MAX_PREFIXES = 200, 10_000, 100
-"""Elements inside each other and in all, and namespaces that hold in one; hostile files have them by the million."""
+"""Nesting depth, elements in total, and namespaces in scope; hostile files have them by the million."""
 
 EMPTY = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -40,7 +40,7 @@ _TAG_END = re.compile(rb"\s*/?>")
 
 
 class Name(NamedTuple):
-    """The name of a property: never by its prefix, which every file is free to choose."""
+    """The name of a property, never by its prefix, which every file is free to choose."""
 
     namespace: str
     local: str
@@ -53,7 +53,7 @@ class Attribute(NamedTuple):
     value: str
     qualified: str
     start: int
-    """Of the white space before it."""
+    """Where the white space before it begins."""
     end: int
 
 
@@ -66,7 +66,7 @@ class Element:
     start: int
     attributes: dict[Name, Attribute]
     prefixes: dict[str, str]
-    """Prefix to namespace, as they hold inside of it."""
+    """Prefix to namespace, as in scope inside it."""
     attributes_end: int
     opened: int
     """Where its start tag ends."""
@@ -85,7 +85,7 @@ class Element:
 
 
 class Packet:
-    """An XMP packet and the changes asked of it; `encode` makes them."""
+    """An XMP packet and the changes to make; `encode` makes them."""
 
     def __init__(self, data: bytes | None) -> None:
         self.data = EMPTY if data is None else data
@@ -111,7 +111,7 @@ class Packet:
         return any(_uses(description, namespace) for description in self.descriptions)
 
     def set(self, name: Name, value: str, prefix: str) -> None:
-        """Give a simple property a value: where it stands, or as a new attribute beside its like.
+        """Give a simple property a value: where it is, or as a new attribute beside similar ones.
 
         `prefix` is for packets that have none for the namespace.
         """
@@ -124,7 +124,7 @@ class Packet:
             self._edits.append((home.attributes_end, home.attributes_end, f"\n   {qualified}={quoteattr(value)}"))
 
     def put(self, element: Element, name: Name, value: str) -> bool:
-        """Give a property of an element a value where it stands, and whether it does; where it stands again it goes."""
+        """Give a property of an element a value where it is, removing repeats. Returns whether it was there."""
         attribute, is_set = element.attributes.get(name), not value
         if attribute and not is_set:
             start = self.data.index(attribute.qualified.encode(), attribute.start)
@@ -155,12 +155,12 @@ class Packet:
         self._edits.append(append(element, text))
 
     def home(self, namespace: str) -> Element:
-        """The description in which properties of a namespace stand, or would best."""
+        """The description that holds properties of a namespace, or the best place for them."""
         users = (description for description in self.descriptions if _uses(description, namespace))
         return next(users, self.descriptions[0])
 
     def prefix(self, element: Element, namespace: str, wanted: str) -> str:
-        """The prefix of a namespace in an element's start tag, where it is declared if it is not yet."""
+        """The prefix of a namespace in an element's start tag, which declares it if necessary."""
         known = _prefix(element, namespace) or self._declared.get((element.start, namespace))
         if known:
             return known
@@ -183,7 +183,7 @@ def put_property(data: bytes, name: Name, text: str, prefix: str) -> bytes:
 
 
 def cut_property(data: bytes, name: Name) -> tuple[bytes, str | None]:
-    """A packet without a simple property, nor its namespace if nothing else is of that; and the property's text."""
+    """A packet without a simple property, and without its namespace if unused otherwise; and the property's text."""
     packet = Packet(data)
     value = packet.get(name)
     if value is None:
@@ -254,7 +254,7 @@ def parse(data: bytes) -> Element:
     parser.CharacterDataHandler = characters
     try:
         parser.Parse(data, True)
-        expat.ParserCreate("utf-8", " ").Parse(data, True)  # looks at the use of prefixes too
+        expat.ParserCreate("utf-8", " ").Parse(data, True)  # checks the use of prefixes too
     except expat.ExpatError as error:
         reason = f"line {error.lineno}: {expat.ErrorString(error.code)}"
         raise ReadError(f"the sidecar is damaged ({reason}): {REMEDY}") from None
@@ -315,7 +315,7 @@ def _uses(description: Element, namespace: str) -> bool:
 
 
 def _apply(data: bytes, edits: list[tuple[int, int, str]]) -> bytes:
-    """The bytes with each stretch replaced by its text; what is put in one place keeps its order."""
+    """The bytes with each stretch replaced by its text; insertions at one place keep their order."""
     parts, done = [], 0
     for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
         parts += [data[done:start], text.encode()]

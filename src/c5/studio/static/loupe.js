@@ -210,8 +210,8 @@ export function takeGray(forGroup) {
 export async function showWhy() {
   const photo = active();
   if (!photo) return;
-  const parts = [photo.camera || "camera not told", photo.time || "no time told"];
-  if (photo.kelvin_low) parts.push(`with nine in ten chances between ${showKelvin(photo.kelvin_low)} and ${showKelvin(photo.kelvin_high)}`);
+  const parts = [photo.camera || "unknown camera", photo.time || "unknown time"];
+  if (photo.kelvin_low) parts.push(`90 % likely between ${showKelvin(photo.kelvin_low)} and ${showKelvin(photo.kelvin_high)}`);
   if (photo.doubt !== undefined) parts.push(`uncertain by ${photo.doubt}°`);
   if (photo.roll) parts.push(`the camera is known from ${photo.roll} photographs`);
   byId("why-title").textContent = photo.name;

@@ -23,12 +23,12 @@ const KEYS = [
   ["G, R", "the same correction for the group, for the rest"],
   ["0", "no correction"],
   ["A, Shift+A", "it looks right; the whole group does"],
-  ["P", "pick a gray by a rectangle: arrow keys, + and −, Enter"],
+  ["P", "pick a gray patch with a rectangle: arrow keys, + and −, Enter"],
   ["B, S", "as shot; as shot beside balanced"],
   ["F", "full size, and back"],
-  ["H", "the heat map, and what the estimate rests on"],
-  ["M", "name the group; the name of another one joins them"],
-  ["N, J", "a new group of what is selected; join with the group before"],
+  ["H", "the heat map, and what the estimate is based on"],
+  ["M", "name the group; another group's name joins the two"],
+  ["N, J", "a new group from the selection; join with the group before"],
   ["O", "order: by group, doubtful first, by time"],
   ["Ctrl+Z, Ctrl+Y", "undo, redo"],
   ["W", "write: what will be written is shown first"],
@@ -215,7 +215,7 @@ const all = (ids) => (ids.length > 1 ? `${ids.length} photographs` : "it");
 function apply(to) {
   const ids = chosen();
   if (!ids.length) return;
-  act({ do: "adjust", ids, to, ...wish() }).then(() => say(`The same correction for the ${to}; Ctrl+Z takes it back`), tell);
+  act({ do: "adjust", ids, to, ...wish() }).then(() => say(`The same correction for the ${to}; Ctrl+Z undoes it`), tell);
 }
 
 function agree(whole) {
@@ -230,9 +230,9 @@ function agree(whole) {
   }, tell);
 }
 
-const reset = () => chosen().length && act({ do: "reset", ids: chosen() }).then(() => say("No correction any more"), tell);
-const undo = () => act({ do: "undo" }).then(() => say("Taken back; Ctrl+Y does it again"), tell);
-const redo = () => act({ do: "redo" }).then(() => say("Done again"), tell);
+const reset = () => chosen().length && act({ do: "reset", ids: chosen() }).then(() => say("Correction removed"), tell);
+const undo = () => act({ do: "undo" }).then(() => say("Undone; Ctrl+Y redoes it"), tell);
+const redo = () => act({ do: "redo" }).then(() => say("Redone"), tell);
 
 let named = () => {};
 
@@ -263,7 +263,7 @@ function joinGroup() {
   const at = names.indexOf(photo?.group);
   const other = names[at > 0 ? at - 1 : 1];
   if (!other) return;
-  act({ do: "rename", group: photo.group, name: other }).then(() => say(`Joined with ${other}; Ctrl+Z takes it apart`), tell);
+  act({ do: "rename", group: photo.group, name: other }).then(() => say(`Joined with ${other}; Ctrl+Z undoes it`), tell);
 }
 
 function setOrder(order) {

@@ -41,7 +41,7 @@ export function openWriting() {
       return label;
     }),
   );
-  byId("plan-text").textContent = "Choose what is to be written.";
+  byId("plan-text").textContent = "Choose what to write.";
   byId("plan-steps").replaceChildren();
   byId("write-now").disabled = true;
   box.showModal();
@@ -59,7 +59,7 @@ async function plan() {
   byId("write-now").disabled = true;
   byId("plan-steps").replaceChildren();
   if (!outputs.length) {
-    byId("plan-text").textContent = "Choose what is to be written.";
+    byId("plan-text").textContent = "Choose what to write.";
     return;
   }
   byId("plan-text").textContent = "Finding out what would be written …";
