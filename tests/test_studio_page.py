@@ -255,6 +255,7 @@ def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
     asked = "return performance.getEntriesByType('resource').filter((each) => !each.name.includes('shoot?')).length"
     before = page.browser.execute_script(asked)
     page.browser.execute_script("""
+        performance.clearMeasures();
         const slider = document.getElementById("warmer");
         for (const value of [5, 10, 15]) {
           slider.value = value;
@@ -265,6 +266,26 @@ def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
     assert "15 warmer" in page.text("warmer-out")
     assert page.browser.execute_script(asked) == before
     page.press(Keys.ESCAPE)
+
+
+def test_a_slider_that_is_put_back_leaves_the_page_awake(page: Page, session: Session) -> None:
+    page.choose("0001.dng")
+    wait_for(lambda: page.find("warmer").is_enabled())
+    slider = page.find("warmer")
+    ActionChains(page.browser).move_to_element_with_offset(slider, 20, 0).click().perform()
+    wait_for(lambda: rows(session)["0001.dng"]["warmer"] > 0)
+    before = rows(session)["0001.dng"]
+    drag = ActionChains(page.browser).move_to_element_with_offset(slider, 20, 0).click_and_hold()
+    drag.move_by_offset(40, 0).move_by_offset(-40, 0).release().perform()
+    row = rows(session)["0005.dng"]
+    session.act({"do": "agree", "ids": [row["id"]], "agreed": True}, session.tell()["number"])
+    label = f"return document.getElementById('photo-{row['id']}').getAttribute('aria-label')"
+    wait_for(lambda: "agreed" in page.browser.execute_script(label))
+    page.undo()
+    wait_for(lambda: "agreed" not in page.browser.execute_script(label))
+    assert rows(session)["0001.dng"] == before
+    page.undo()
+    wait_for(lambda: rows(session)["0001.dng"]["warmer"] == 0)
 
 
 def test_a_gray_rectangle_and_names_of_groups(page: Page, session: Session) -> None:
@@ -347,8 +368,17 @@ def test_only_the_last_choice_is_planned(page: Page, session: Session, monkeypat
     page.browser.execute_script("localStorage.clear()")
     page.press("w")
     names = ["darktable", "pp3", "pp3", "xmp", "pp3", "pp3"]
-    click = "for (const name of arguments[0]) document.querySelector(`#outputs [value=${name}]`).click()"
+    click = """
+        const ask = window.fetch; // what is asked first arrives last
+        let late = 6;
+        window.fetch = async (...question) => {
+          if (`${question[0]}`.endsWith("plan")) await new Promise((go) => setTimeout(go, 400 * Math.max(--late, 0)));
+          return ask(...question);
+        };
+        for (const name of arguments[0]) document.querySelector(`#outputs [value=${name}]`).click()
+    """
     page.browser.execute_script(click, names)
+    time.sleep(3)
     wait_for(lambda: f"{2 * COUNT} new" in page.text("plan-text"))
     wait_for(lambda: page.find("write-now").is_enabled())
     page.click("write-now")

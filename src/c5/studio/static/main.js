@@ -2,7 +2,7 @@
 
 import { describe, lay, move, neighbour, reveal, show, startGrid } from "./grid.js";
 import { closeLoupe, compare, loupe, measurePatch, movePatch, openLoupe, redraw, showPhoto, showWhy, startLoupe, startPicking, stopPicking, zoom } from "./loupe.js";
-import { balanceFor, draw, load, lookOf } from "./picture.js";
+import { balanceFor, draw, isSame, load, lookOf } from "./picture.js";
 import { act, active, arrange, byTime, chosen, groupOf, indexOf, onChange, poll, request, select, showKelvin, showTint, store } from "./store.js";
 import { clock, say } from "./words.js";
 import { followPlan, openWriting, startWriting } from "./writing.js";
@@ -85,6 +85,12 @@ function commit() {
   const ids = chosen();
   if (!ids.length) return;
   act({ do: "adjust", ids, ...wish() }).catch(tell);
+}
+
+// In Firefox, a slider that is put back where it was tells of no change.
+function release() {
+  const photo = active();
+  if (busy && photo && isSame(readSliders(), lookOf(photo))) busy = false;
 }
 
 const wish = () => {
@@ -373,6 +379,7 @@ onChange((what) => {
 sliders.forEach((slider) => {
   slider.addEventListener("input", followSliders);
   slider.addEventListener("change", commit);
+  slider.addEventListener("pointerup", () => setTimeout(release));
   slider.addEventListener("dblclick", () => {
     slider.value = slider === strength ? 100 : 0;
     followSliders();

@@ -10,7 +10,7 @@ const pictures = new Map(); // by id, the latest last
 const planes = new Map(); // by camera
 
 export const lookOf = (photo) => ({ strength: photo.strength, warmer: photo.warmer, shift: photo.shift });
-const isSame = (a, b) => Math.abs(a.strength - b.strength) < 1e-9 && a.warmer === b.warmer && a.shift === b.shift;
+export const isSame = (a, b) => Math.abs(a.strength - b.strength) < 1e-9 && a.warmer === b.warmer && a.shift === b.shift;
 
 function planeOf(id, camera) {
   const key = camera || id;

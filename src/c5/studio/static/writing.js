@@ -9,8 +9,9 @@ const SIGNS = { write: "new", change: "changed", stay: "as it is", custom: "set 
 const REMEMBERED = "c5-outputs";
 let isOpen = false;
 let shown = "";
-let asked = 0; // how often a plan was asked for: only the last question counts
-let isWaiting = false; // for the server to take that question
+let wanted = null; // the question that comes next
+let isAsking = false; // one question at a time: several might arrive in another order
+let isWaiting = false; // for the server to take the last one
 let timer = 0;
 
 export function startWriting() {
@@ -50,9 +51,8 @@ export function openWriting() {
 
 const chosenOutputs = () => [...box.querySelectorAll("[name=output]:checked")].map((input) => input.value);
 
-async function plan() {
+function plan() {
   clearTimeout(timer);
-  const question = ++asked;
   const outputs = chosenOutputs();
   isWaiting = outputs.length > 0;
   localStorage.setItem(REMEMBERED, outputs.join(","));
@@ -64,16 +64,25 @@ async function plan() {
   }
   byId("plan-text").textContent = "Finding out what would be written …";
   shown = "";
-  const which = box.querySelector("[name=which]:checked").value;
-  try {
-    await request("plan", { outputs, which, replace: byId("replace").checked });
-    if (question !== asked) return;
+  wanted = { outputs, which: box.querySelector("[name=which]:checked").value, replace: byId("replace").checked };
+  if (!isAsking) askForPlan();
+}
+
+async function askForPlan() {
+  let refusal = null;
+  isAsking = true;
+  while (wanted) {
+    const question = wanted;
+    wanted = null;
+    refusal = await request("plan", question).then(() => null, (error) => error);
+  }
+  isAsking = false;
+  if (!refusal) {
     isWaiting = false;
     followPlan(store.shoot.plan);
-  } catch (error) {
-    if (question !== asked || !isOpen) return;
-    if (error.status === 409) timer = setTimeout(plan, 500);
-    else refused(error);
+  } else if (isOpen) {
+    if (refusal.status === 409) timer = setTimeout(plan, 500);
+    else refused(refusal);
   }
 }
 
