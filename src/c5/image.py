@@ -213,18 +213,18 @@ def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = 
     return small.reshape(size[0], channels, size[1])
 
 
-def resize_unless(
-    cells: Float32s, size: tuple[int, int], value: float, shift: tuple[float, float] = (0.0, 0.0)
+def resize_weights(
+    weights: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)
 ) -> Iterator[tuple[tuple[slice, slice], Float32s]]:
-    """`resize` of (height, width) in parts, each with its place; parts that are `value` everywhere are skipped."""
-    height, width = cells.shape
+    """`resize` of (height, width) in parts, each with its place; parts that are 1 everywhere are skipped."""
+    height, width = weights.shape
     across = _bands(width, size[1], shift[1])
     for new_rows, old_rows, down in _bands(height, size[0], shift[0]):
-        differs = (cells[old_rows] != value).any(axis=0)
+        differs = (weights[old_rows] != 1).any(axis=0)
         if differs.any():
             for new, old, right in across:
                 if differs[old].any():
-                    yield (new_rows, new), np.asarray(down @ cells[old_rows, old] @ right.T, np.float32)
+                    yield (new_rows, new), np.asarray(down @ weights[old_rows, old] @ right.T, np.float32)
 
 
 @lru_cache(maxsize=16)  # the photographs of a camera have one size
@@ -249,9 +249,9 @@ def _overlap(low: Float64s, high: Float64s, old: NDArray[np.intp]) -> Float64s:
 
 
 def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Float64s:
-    """Shares that sum to 1, tilted so that their centers are where they should be, as far as the border allows.
+    """Shares that sum to 1, tilted so that their centres are where they should be, as far as the border allows.
 
-    With overlaps alone, centers wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
+    With overlaps alone, centres wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
     """
     shares = shares / shares.sum(axis=1, keepdims=True)
     away = old - (shares @ old)[:, None]

@@ -19,11 +19,14 @@ from numpy.typing import ArrayLike
 
 from c5.color import XYZ_TO_SRGB, Float64s, as_illuminant, camera_to_srgb, gains
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import neutral_to_xy, temperature_to_uv, xy_to_temperature
+from c5.colorimetry.temperature import neutral_to_xy, tell_light, temperature_to_uv, uv_to_xyz, xy_to_temperature
 from c5.errors import ParameterError
 
 CAT16 = np.array([[0.401288, 0.650173, -0.051461], [-0.250268, 1.204414, 0.045854], [-0.002079, 0.048952, 0.953127]])
 """From XYZ to the responses in which adaptation is a gain (Li et al., "Comprehensive color solutions", 2017)."""
+
+BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+"""The same of an older transform, which many programs use."""
 
 
 class MiredTint(NamedTuple):
@@ -56,8 +59,7 @@ def move_light(illuminant: ArrayLike, matrices: CameraMatrices, move: Callable[[
     # Only the step between the two places is added, so that a light that does not move stays as it is, even beyond the
     # plane's ends.
     way = temperature_to_uv(*there) - temperature_to_uv(*here)
-    u, v = np.array([2 * x, 3 * y]) / (1.5 - x + 6 * y) + way
-    xyz = np.array([3 * u, 2 * v, 4 - u - 10 * v])
+    xyz = uv_to_xyz(np.array([2 * x, 3 * y]) / (1.5 - x + 6 * y) + way)
     kelvin = xy_to_temperature(xyz[:2] / xyz.sum()).kelvin
     neutral = matrices.matrix(kelvin) @ xyz
     if not neutral.min() > 0:
@@ -76,3 +78,9 @@ def adapt_to_srgb(color_matrix: ArrayLike, illuminant: ArrayLike) -> Float64s:
         return camera_to_srgb(color_matrix, illuminant)
     screen = CAT16 @ np.linalg.solve(XYZ_TO_SRGB, np.ones(3))
     return np.asarray(XYZ_TO_SRGB @ np.linalg.solve(CAT16, (screen / white)[:, None] * (CAT16 @ balanced_to_xyz)))
+
+
+def srgb_matrix(illuminant: ArrayLike, matrices: CameraMatrices | None) -> Float64s | None:
+    """`adapt_to_srgb` of a camera in a light; None where the light's temperature is not known."""
+    told = tell_light(illuminant, matrices)
+    return None if told is None or matrices is None else adapt_to_srgb(matrices.matrix(told.at.kelvin), illuminant)

@@ -117,7 +117,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
         with io.TextIOWrapper(open_regular(path), "utf-8", newline="") as file:
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
                 raise DataError(
-                    f"{path}: too large for a table of camera matrices; give a CSV file with a line a camera"
+                    f"{path}: too large for a table of camera matrices; give a CSV file with one line per camera"
                 )
             rows = csv.DictReader(file)
             missing = {"camera", *COLUMNS} - set(rows.fieldnames or ())
@@ -130,7 +130,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
                 where = f"{path}: line {rows.line_num}"
                 name = (row["camera"] or "").strip()
                 if not name or name in found:
-                    raise DataError(f"{where}: {name + ' is there twice' if name else 'no camera'}; give each one name")
+                    raise DataError(f"{where}: {name + ' appears twice' if name else 'no camera'}; give each one name")
                 try:
                     values = np.array([float(row[column] or "") for column in COLUMNS]).reshape(2, 3, 3)
                     found[name] = CameraMatrices(name, *values)

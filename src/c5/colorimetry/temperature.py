@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import Float64s, as_illuminant, reproduction_error, rgb_to_uv, uv_to_rgb
+from c5.color import Float64s, as_illuminant, reproduction_error, rgb_to_uv
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
 
@@ -165,7 +165,7 @@ def bound_temperature(illuminant: ArrayLike, covariance: ArrayLike, matrices: Ca
     center, (variances, axes) = rgb_to_uv(illuminant), np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
     steps = []
     for half in (np.sqrt(np.maximum(variances, 0)) * axes).T:
-        ends = [dng_temperature(uv_to_rgb(center + end), matrices) for end in (-half, half)]
+        ends = [_count(*_find_again(_unit(*(center + end).tolist()), matrices)) for end in (-half, half)]
         steps.append([(1e6 / ends[1].kelvin - 1e6 / ends[0].kelvin) / 2, (ends[1].tint - ends[0].tint) / 2])
     mireds, tint = np.linalg.norm(steps, axis=0)
     here = 1e6 / dng_temperature(illuminant, matrices).kelvin
@@ -228,8 +228,7 @@ def adobe_neutral(kelvin: ArrayLike, tint: ArrayLike, matrices: CameraMatrices) 
     As in the DNG SDK, no channel is below a thousandth of the largest.
     """
     kelvin, tint = np.asarray(kelvin, dtype=np.float64), np.asarray(tint, dtype=np.float64)
-    u, v = np.moveaxis(temperature_to_uv(1e6 / kelvin, tint), -1, 0)
-    white = np.stack([3 * u, 2 * v, 4 - u - 10 * v], axis=-1)
+    white = uv_to_xyz(temperature_to_uv(1e6 / kelvin, tint))
     neutral = (matrices.matrix(kelvin) @ white[..., None])[..., 0]
     return np.asarray(np.clip(neutral / neutral.max(axis=-1, keepdims=True), 0.001, 1))
 
@@ -338,6 +337,12 @@ def temperature_to_uv(mireds: float | Float64s, tint: float | Float64s) -> Float
     return np.stack([u + along_u * steps, v + along_v * steps], axis=-1)
 
 
+def uv_to_xyz(uv: Float64s) -> Float64s:
+    """(..., 3) XYZ of CIE 1960 chromaticities, of any luminance."""
+    u, v = np.moveaxis(uv, -1, 0)
+    return np.stack([3 * u, 2 * v, 4 - u - 10 * v], axis=-1)
+
+
 # What follows runs seven times per photograph, ten rounds each, so it uses plain numbers: a tenth of the time of
 # arrays.
 
@@ -357,11 +362,24 @@ def _count(x: float, y: float) -> TemperatureTint:
             break
         above = -below
     part = 0.0 if line == 1 or below <= 0 else below / (above + below)
-    mireds, line_u, line_v, along_u, along_v = (
-        part * before + (1 - part) * after for before, after in zip(_ROWS[line - 1], _ROWS[line], strict=True)
-    )
+    rest = 1 - part
+    mireds_before, u_before, v_before, along_u_before, along_v_before = _ROWS[line - 1]
+    mireds, line_u, line_v, along_u, along_v = _ROWS[line]
+    mireds = part * mireds_before + rest * mireds
+    line_u, line_v = part * u_before + rest * line_u, part * v_before + rest * line_v
+    along_u, along_v = part * along_u_before + rest * along_u, part * along_v_before + rest * along_v
     tint = ((u - line_u) * along_u + (v - line_v) * along_v) / math.hypot(along_u, along_v)
     return TemperatureTint(1e6 / mireds, tint * TINT_SCALE)
+
+
+def _unit(u: float, v: float) -> tuple[float, float, float]:
+    """`uv_to_rgb` of two numbers."""
+    largest = max(-u, 0.0, -v)
+    r, g, b = math.exp(-u - largest), math.exp(-largest), math.exp(-v - largest)
+    if not (r > 0 and g > 0 and b > 0):
+        raise ParameterError("no light is that far from gray")
+    length = math.sqrt(r * r + g * g + b * b)
+    return r / length, g / length, b / length
 
 
 def _find_xy(neutral: ArrayLike, matrices: CameraMatrices) -> tuple[float, float]:

@@ -24,7 +24,7 @@ def read_whole(path: str | Path, most: int) -> bytes:
     with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise ReadError(f"larger than {most >> 20} MiB, which no such file is; {REMEDY}")
+        raise ReadError(f"larger than {most >> 20} MiB: too large for such a file; {REMEDY}")
     return data
 
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from c5.errors import ReadError, WriteError
 from c5.io.marks import is_own, sign
-from c5.regular import read_regular, read_text
+from c5.regular import read_regular
 
 NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
 
@@ -67,7 +67,7 @@ def _find_replaceable(
         return None, None
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise WriteError(f"{asked}: is no file to write to; choose another place")
+        raise WriteError(f"{asked}: is not a file that can be written; choose another place")
     existing = read_regular(path)
     if existing not in (merged, data) and (merged is not None or not is_own(existing, data, path.suffix)):
         raise WriteError(f"{asked}: {NOT_OWN}")
@@ -103,6 +103,22 @@ def _is_alive(process: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The whole content of a file; a `ReadError` if it cannot be read."""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file; a `WriteError` if that cannot be done."""
+    try:
+        path.unlink()
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be removed: {error.strerror or error}") from error
 
 
 def check_folder(folder: Path) -> None:
@@ -147,9 +163,7 @@ def _own_folder(kind: str, otherwise: str) -> Path:
 def read_toml(path: Path) -> dict[str, Any]:
     """What a TOML file holds."""
     try:
-        return tomllib.loads(read_text(path))
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
+        return tomllib.loads(read_bytes(path).decode())
     except UnicodeDecodeError:
         raise ReadError(f"{path}: not UTF-8; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is no TOMLDecodeError

@@ -1,7 +1,7 @@
 """The mosaic of a raw file, averaged to the working size. LibRaw unpacks the sensor's numbers; nothing is demosaiced.
 
 Each repeat of the color filters, a *unit* of 2x2 or 6x6 photosites, gives one color, and units are averaged straight to
-the working size, with red, green and blue moved to the unit's center.
+the working size, with red, green and blue moved to the unit's centre.
 
 Everything that touches LibRaw is here, and runs in a process of its own: see `c5.io.worker`.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from c5.color import WHITE_LEVEL, Bools, Float32s, Float64s
 from c5.errors import ImageError, ReadError
-from c5.image import resize, resize_unless
+from c5.image import resize, resize_weights
 from c5.io.readers import MAX_BYTES, MAX_PIXELS
 from c5.regular import open_regular
 
@@ -34,7 +34,7 @@ UNIT_ROWS = 32
 """This many rows of them stay in a core's cache."""
 
 LEAST = np.float32(1e-6)
-"""The weight of a cell without unclipped units: it is shown where there is nothing else."""
+"""The weight of a cell without unclipped units: not 0, since sums are divided by their weights."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_PERTURB = -1, -3, -6  # of malloc.h
 MAX_BYTES_KEPT = 1 << 30
@@ -109,7 +109,7 @@ def _unpack(raw: Any, file: BinaryIO, path: str, expect: Callable[[int], None]) 
         raw.open_file(f"/dev/fd/{file.fileno()}" if os.path.exists("/dev/fd") else path)
         height, width = raw.sizes.raw_height, raw.sizes.raw_width
     if height * width > min(MAX_PIXELS, MAX_PIXELS_PER_BYTE * file_bytes):
-        raise ReadError(f"claims to hold {width}x{height} pixels; {AGAIN}")
+        raise ReadError(f"damaged or incomplete: claims {width}x{height} pixels in {file_bytes} bytes; {AGAIN}")
     expect(height * width)
     with _libraw():
         raw.unpack()
@@ -168,7 +168,7 @@ class _Sites(NamedTuple):
     samples: int = 1  # numbers per pixel
 
     def places(self) -> Float64s:
-        """(3, 2), how far down and right of the unit's center red, green and blue are seen, in units."""
+        """(3, 2), how far down and right of the unit's centre red, green and blue are seen, in units."""
         if self.samples > 1:
             return np.zeros((3, 2))
         center = (np.array(self.color.shape) - 1) / 2
@@ -231,7 +231,8 @@ def _average(
     """The mosaic area-averaged to about `target` pixels, and where less than half of the units under one are unclipped.
 
     White is 1 in float32, and 65535 in uint16.
-    A unit with one clipped photosite does not count at all, so that what is left keeps its color.
+    A unit with one clipped photosite does not count at all, so that what is left keeps its color. Where too few are
+    left, all of them count: what is left for red and for blue would be different things, such as a roof and the sky.
     """
     high, wide = sites.color.shape
     height, width = mosaic.shape[0] // high, mosaic.shape[1] // wide
@@ -247,19 +248,22 @@ def _average(
     span = sites.white - sites.black[sites.color >= 0].max()  # one for all colors, which keeps their ratios
     rgb, clipped = np.empty((*size, 3), dtype), np.zeros(size, np.bool_)
     white = np.float32(WHITE_LEVEL.get(dtype, 1))
+    if any_clipped:
+        for part, counted in resize_weights(cells[3], size):
+            clipped[part] = counted < 0.5
     for channel, shift in enumerate((places / side).tolist()):
-        # Each color is moved to the unit's center, or edges would have fringes; the weights of cells move with it.
-        light = resize(cells[channel, :, None], size, shift)[:, 0]
+        # Each color is moved to the unit's centre, or edges would have fringes; the weights of cells move with it.
+        everything = resize(cells[channel, :, None], size, shift)[:, 0]
+        light = everything
         if any_clipped:
-            for part, counted in resize_unless(cells[3], size, 1.0, shift):
+            light = resize((cells[channel] * cells[3])[:, None], size, shift)[:, 0]
+            for part, counted in resize_weights(cells[3], size, shift):
                 light[part] /= counted
+            np.copyto(light, everything, where=clipped)
         light -= np.float32(sites.black[sites.color == channel].mean())
         light /= np.float32(span)
         np.clip(light, 0, 1, out=light)
         rgb[..., channel] = light if white == 1 else np.rint(light * white)
-    if any_clipped:
-        for part, counted in resize_unless(cells[3], size, 1.0):
-            clipped[part] = counted < 0.5
     return rgb, clipped
 
 
@@ -286,7 +290,6 @@ def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bo
             for place, values in seen.items():
                 full |= values >= sites.clip[place]
             part[3] = np.where(full, LEAST, np.float32(1))
-            part[:3] *= part[3]
             any_clipped |= bool(full.any())
     return cells, any_clipped
 
@@ -294,9 +297,9 @@ def _take_units(mosaic: NDArray[np.uint16], sites: _Sites) -> tuple[Float32s, bo
 def _sum_cells(mosaic: NDArray[np.uint16], sites: _Sites, side: int) -> tuple[Float32s, bool]:
     """Means of red, green and blue over square cells of units, and the weight of each cell, (4, rows, columns).
 
-    Colors are multiplied by the weight of their cell. Also returns whether any number is clipped. Memory is read once:
-    a row of cells stays in the cache while it is summed and searched, and only cells with a clipped number are looked
-    at unit by unit, unless all their units are clipped.
+    Also returns whether any number is clipped. Memory is read once: a row of cells stays in the cache while it is
+    summed and searched, and only cells with a clipped number are looked at unit by unit, unless all their units are
+    clipped.
     """
     high, wide = sites.color.shape
     rows, columns = mosaic.shape[0] // high // side, mosaic.shape[1] // wide // side
@@ -331,10 +334,7 @@ def _sum_cells(mosaic: NDArray[np.uint16], sites: _Sites, side: int) -> tuple[Fl
         cells[:3, y[enough], x[enough]] = (sums @ share.reshape(-1, 3) / fraction[enough, None]).T
         cells[3, y, x] = np.where(enough, fraction, 0)
     cells[3] = np.maximum(np.where(lost, 0, cells[3]), LEAST)
-    any_clipped = bool(suspect.any())
-    if any_clipped:
-        cells[:3] *= cells[3]
-    return cells, any_clipped
+    return cells, bool(suspect.any())
 
 
 def _sum(block: NDArray[np.uint16], peak: int) -> Float32s:

@@ -35,7 +35,6 @@ from c5.io.tiff import (
     STRIP_OFFSETS,
     TEXT,
     Directory,
-    Tag,
     Tiff,
 )
 from c5.io.worker import average_apart
@@ -125,7 +124,7 @@ def read_photograph(
             linear = read_levels(path, black=black, white=white, assume_srgb=assume_srgb)
         except ReadError as error:
             if type(error) is ReadError and path.suffix.lower() in RAW_SUFFIXES and start:
-                raise ReadError(f"damaged, or no raw file; {AGAIN}") from error
+                raise ReadError(f"damaged, or not a raw file; {AGAIN}") from error
             raise
         image = replace(shrink(linear, pixels), source=str(path))
         larger = None if more_pixels is None else StoredImage.of(shrink(linear, more_pixels))
@@ -170,9 +169,9 @@ def find_previews(file: BinaryIO) -> list[tuple[int, int]]:
         tiff = Tiff.open(file)
         if DNG_VERSION not in tiff.first:
             return []
-        pages = [tiff.first, *map(tiff.directory, _integers(tiff, tiff.first.get(SUB_IFDS))[:MAX_PAGES])]
+        pages = [tiff.first, *map(tiff.directory, tiff.intact_integers(tiff.first.get(SUB_IFDS))[:MAX_PAGES])]
         for page in pages:
-            if _integers(tiff, page.get(NEW_SUBFILE_TYPE)) == (1,):
+            if tiff.intact_integers(page.get(NEW_SUBFILE_TYPE)) == (1,):
                 offsets, lengths = (tiff.integers(page.get(code)) for code in (STRIP_OFFSETS, STRIP_LENGTHS))
                 found += [(start, start + length) for start, length in zip(offsets, lengths, strict=True)]
     except (ReadError, ValueError, struct.error):
@@ -220,18 +219,18 @@ def _read_tags(file: BinaryIO) -> _Tags:
     except ReadError:
         return NO_TAGS
     pages, lost = [tiff.first], False
-    for place in _integers(tiff, tiff.first.get(SUB_IFDS))[:MAX_PAGES]:
+    for place in tiff.intact_integers(tiff.first.get(SUB_IFDS))[:MAX_PAGES]:
         try:
             pages.append(tiff.directory(place))
         except ReadError:
             lost = True
     values = _values(tiff, tiff.first)
-    for place in _integers(tiff, tiff.first.get(EXIF))[:1]:
+    for place in tiff.intact_integers(tiff.first.get(EXIF))[:1]:
         with suppress(ReadError):
             values |= _values(tiff, tiff.directory(place), (DATE_TIME_ORIGINAL, *EXPOSURE))
-    photometric = frozenset(kind for page in pages for kind in _integers(tiff, page.get(PHOTOMETRIC))[:1])
-    deep = max(_integers(tiff, tiff.first.get(BITS)), default=1) > 8
-    is_preview = _integers(tiff, tiff.first.get(NEW_SUBFILE_TYPE)) == (1,)
+    photometric = frozenset(kind for page in pages for kind in tiff.intact_integers(page.get(PHOTOMETRIC))[:1])
+    deep = max(tiff.intact_integers(tiff.first.get(BITS)), default=1) > 8
+    is_preview = tiff.intact_integers(tiff.first.get(NEW_SUBFILE_TYPE)) == (1,)
     return _Tags(values, photometric, deep, lost and is_preview and not photometric & {COLOR_FILTER_ARRAY, LINEAR_RAW})
 
 
@@ -243,13 +242,6 @@ def _values(tiff: Tiff, directory: Directory, codes: tuple[int, ...] = WANTED) -
             with suppress(ReadError):
                 found[code] = tiff.data(tag, MAX_TEXT) if tag.kind in (TEXT, OPAQUE) else tiff.numbers(tag)
     return found
-
-
-def _integers(tiff: Tiff, tag: Tag | None) -> tuple[int, ...]:
-    try:
-        return tiff.integers(tag)
-    except ReadError:
-        return ()
 
 
 def _is_raw(path: Path, start: bytes, tags: _Tags) -> bool:

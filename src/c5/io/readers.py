@@ -33,6 +33,7 @@ from c5.io.encoding import (
 )
 from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, load_imagecodecs, read_pixels
 from c5.regular import open_regular
+from c5.words import first_line
 
 MAX_PIXELS = 300_000_000
 MAX_BYTES = 2_000_000_000
@@ -56,8 +57,7 @@ def decoding(remedy: str = "export it again") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise ReadError(f"damaged or unsupported: {lines[0][:200]}; {remedy}") from error
+        raise ReadError(f"damaged or unsupported: {first_line(error)}; {remedy}") from error
 
 
 def read_image(

@@ -93,7 +93,7 @@ class Tiff:
         return cls(file, size, order, is_big, empty.directory(place))
 
     def directory(self, place: int) -> Directory:
-        """The tags of a directory. If a tag is there twice, the first counts."""
+        """The tags of a directory. If a tag appears twice, the first counts."""
         head, entry = ("Q", "HHQ8s") if self.is_big else ("H", "HHI4s")
         (count,) = struct.unpack(self.order + head, self.read(place, struct.calcsize("=" + head)))
         if not 0 < count <= MAX_ENTRIES:
@@ -134,6 +134,13 @@ class Tiff:
     def integers(self, tag: Tag | None) -> tuple[int, ...]:
         """The same for a tag that holds whole numbers."""
         return tuple(value for value in self.numbers(tag) if isinstance(value, int))
+
+    def intact_integers(self, tag: Tag | None) -> tuple[int, ...]:
+        """The same; none where the tag is damaged."""
+        try:
+            return self.integers(tag)
+        except ReadError:
+            return ()
 
     def integer(self, code: int, default: int) -> int:
         """The first whole number of a tag of the first directory."""
