@@ -39,7 +39,8 @@ from c5.photos.previews import Thumbnails, pack_thumbnail, read_preview, turn_th
 from c5.photos.taste import Taste
 from c5.studio.decisions import decide
 from c5.studio.journal import Journal
-from c5.studio.session import ConflictError, Session
+from c5.studio.session import Session
+from c5.studio.shoot import ConflictError
 
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
@@ -99,7 +100,7 @@ def test_it_shows_what_the_command_finds(opened: Session, shoot: Path) -> None:
     for name, row in shown.items():
         expected = found[name]
         assert not isinstance(expected, tuple)
-        told = opened.develop(row["id"])
+        told = opened.pictures.develop(row["id"])
         np.testing.assert_allclose(told["illuminant"], expected.illuminant, atol=1e-6)
         assert row["group"] == expected.group
         matrix = expected.photo.srgb_matrix(expected.illuminant)
@@ -157,7 +158,7 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
 
 def test_the_table_of_a_camera_is_what_looks_do(opened: Session) -> None:
     """At its places exactly, between them within what nobody sees."""
-    photo = next(each.own.photo for each in opened._entries.values() if each.own is not None)
+    photo = next(each.own.photo for each in opened.shoot.entries.values() if each.own is not None)
     matrices = photo.need_matrices()
     plane = tabulate_plane(matrices)
     light = matrices.illuminant(4000.0)
@@ -242,7 +243,7 @@ def test_a_correction_goes_to_one_to_the_group_to_the_rest(session: Session) -> 
     first = shown["0001.dng"]
     fellows = [row["id"] for row in shown.values() if row["group"] == shown["0002.dng"]["group"]]
     assert len(fellows) > 1
-    before = {id: session.develop(id)["illuminant"] for id in [first["id"], *fellows]}
+    before = {id: session.pictures.develop(id)["illuminant"] for id in [first["id"], *fellows]}
     wish = {"do": "adjust", "strength": 0.8, "warmer": 12, "tint": 3}
     session.act(wish | {"ids": [first["id"]]}, session.tell()["number"])
     session.act(wish | {"ids": [fellows[0]], "to": "group", "warmer": -8}, session.tell()["number"])
@@ -250,13 +251,13 @@ def test_a_correction_goes_to_one_to_the_group_to_the_rest(session: Session) -> 
     assert after["0001.dng"]["look"] == "strength 0.8, +12 mired, +3 tint"
     assert {row["warmer"] for row in after.values() if row["id"] in fellows} == {-8}
     assert {row["warmer"] for row in after.values() if row["id"] not in {first["id"], *fellows}} == {0}
-    assert all(session.develop(id)["light"] == before[id] for id in fellows)
+    assert all(session.pictures.develop(id)["light"] == before[id] for id in fellows)
     session.act(wish | {"ids": [first["id"]], "to": "rest", "warmer": 30}, session.tell()["number"])
     assert {row["warmer"] for row in rows(session).values() if row["id"] in fellows} == {-8}  # corrected: not the rest
     assert rows(session)["0001.dng"]["warmer"] == 30
     for _ in range(3):
         session.act({"do": "undo"}, session.tell()["number"])
-    assert {id: session.develop(id)["illuminant"] for id in before} == before
+    assert {id: session.pictures.develop(id)["illuminant"] for id in before} == before
     with pytest.raises(C5Error, match="nothing to undo"):
         session.act({"do": "undo"}, session.tell()["number"])
 
@@ -265,8 +266,8 @@ def test_looks_are_where_the_sliders_start(shoot: Path, opened: Session, tmp_pat
     taste = Taste(always={"keep_warmth": True, "tint": 4})
     with studio(copy(shoot, tmp_path / "shoot"), tmp_path / "home", taste=taste) as liked:
         for name, row in rows(liked).items():
-            neutral, told = opened.develop(rows(opened)[name]["id"]), liked.develop(row["id"])
-            balance = opened._finish(opened._find(rows(opened)[name]["id"]))
+            neutral, told = opened.pictures.develop(rows(opened)[name]["id"]), liked.pictures.develop(row["id"])
+            balance = opened.shoot.final(opened.shoot.find(rows(opened)[name]["id"]))
             assert balance is not None
             assert told["illuminant"] == taste.apply(balance).illuminant.tolist()
             assert told["light"] == told["illuminant"] != neutral["illuminant"]
@@ -274,7 +275,7 @@ def test_looks_are_where_the_sliders_start(shoot: Path, opened: Session, tmp_pat
             assert row["by"] != "hand"
         id, before = row["id"], told["illuminant"]
         liked.act({"do": "adjust", "ids": [id], "strength": 1, "warmer": 10, "tint": 0}, liked.tell()["number"])
-        assert liked.develop(id)["light"] == before != liked.develop(id)["illuminant"]
+        assert liked.pictures.develop(id)["light"] == before != liked.pictures.develop(id)["illuminant"]
         changed = rows(liked)[name]
         assert changed["look"].endswith(", then +10 mired")
         assert changed["light_kelvin"] == row["light_kelvin"]
@@ -302,20 +303,20 @@ def test_a_gray_patch_balances_one_or_the_group(session: Session) -> None:
     group = [row for row in shown.values() if row["group"] == shown["0002.dng"]["group"]]
     id = group[0]["id"]
     box = [20, 20, 60, 40]
-    light = session.measure(id, box)
+    light = session.shoot.measure(id, box)
     session.act({"do": "gray", "ids": [id], "source": id, "box": box}, session.tell()["number"])
-    np.testing.assert_allclose(session.develop(id)["illuminant"], light, atol=1e-9)
-    assert session.develop(group[1]["id"])["illuminant"] != session.develop(id)["illuminant"]
+    np.testing.assert_allclose(session.pictures.develop(id)["illuminant"], light, atol=1e-9)
+    assert session.pictures.develop(group[1]["id"])["illuminant"] != session.pictures.develop(id)["illuminant"]
     session.act({"do": "undo"}, session.tell()["number"])
     session.act({"do": "refer", "id": id, "box": box}, session.tell()["number"])
     same = [row for row in rows(session).values() if row["group"] == group[0]["group"]]
     assert {row["by"] for row in same} == {"reference"}
     for row in same:
         if row["camera"] == group[0]["camera"]:
-            assert angular_error(session.develop(row["id"])["illuminant"], light) < 0.01
+            assert angular_error(session.pictures.develop(row["id"])["illuminant"], light) < 0.01
     for outside in ([-5, 0, 10, 10], [0, 0, 10_000, 10], [0, 0, 0, 0]):
         with pytest.raises(C5Error, match="rectangle"):
-            session.measure(id, outside)
+            session.shoot.measure(id, outside)
 
 
 def test_two_tabs_do_not_fight(session: Session) -> None:
@@ -392,14 +393,14 @@ def test_a_journal_that_is_damaged_is_told_and_kept(shoot: Path, tmp_path: Path)
 
 def test_thumbnails_are_made_once(shoot: Path, tmp_path: Path) -> None:
     with studio(shoot, tmp_path) as session:
-        first = session.thumbnail(session.tell()["photos"][0]["id"])
+        first = session.pictures.thumbnail(session.tell()["photos"][0]["id"])
     before = os.stat(tmp_path / "cache.db").st_mtime_ns
     with studio(shoot, tmp_path, wait=False) as session:
         wait_for(
             lambda: all(row["thumbnail"] == "linear" for row in session.tell()["photos"]) and session.tell()["total"]
         )
         wait_for(lambda: session.tell()["grouped"])
-        assert session.thumbnail(session.tell()["photos"][0]["id"]) == first
+        assert session.pictures.thumbnail(session.tell()["photos"][0]["id"]) == first
     assert before
 
 
@@ -525,12 +526,12 @@ def test_a_folder_that_vanishes_is_told_and_used_again_when_it_is_back(session: 
     (problem,) = session.tell()["problems"]
     assert "is gone; connect its disk" in problem
     with pytest.raises(C5Error):
-        session.preview(id)
+        session.pictures.preview(id)
     session.act({"do": "agree", "ids": [id], "agreed": True}, session.tell()["number"])  # the journal is elsewhere
     away.rename(session.folder)
     assert session.tell()["problems"] == []
     wait_for(lambda: not session.tell()["work"])
-    assert len(session.preview(id)) > 1000
+    assert len(session.pictures.preview(id)) > 1000
     assert session.tell()["photos"][0]["agreed"]
 
 
@@ -603,11 +604,11 @@ def test_a_link_out_of_the_folder_is_not_followed(session: Session, shoot: Path,
     moved = session.folder / "moved"
     original.rename(moved)
     original.symlink_to(secret)
-    for open_it in (session.preview, session.explain, session.plane):
-        with pytest.raises(ReadError, match="is a link by now"):
+    for open_it in (session.pictures.preview, session.pictures.explain, session.pictures.plane):
+        with pytest.raises(ReadError, match="has become a link"):
             open_it(row["id"])
-    with pytest.raises(ReadError, match="is a link by now"):
-        session.measure(row["id"], [0, 0, 10, 10])
+    with pytest.raises(ReadError, match="has become a link"):
+        session.shoot.measure(row["id"], [0, 0, 10, 10])
     original.unlink()
     moved.rename(original)
 

@@ -176,11 +176,11 @@ def test_the_page_develops_what_the_library_develops(page: Page) -> None:
 
 
 def test_the_page_follows_sliders_as_the_library_does(page: Page, session: Session) -> None:
-    entry = next(each for each in session._entries.values() if each.own is not None)
+    entry = next(each for each in session.shoot.entries.values() if each.own is not None)
     assert entry.own is not None
     matrices = entry.own.photo.need_matrices()
     packed = base64.b64encode(tabulate_plane(matrices).encode()).decode()
-    told = session.develop(entry.id)
+    told = session.pictures.develop(entry.id)
     for strength, warmer, tint in ((1, 0, 0), (0.5, 0, 0), (1, 25, 0), (1, -40, 6), (0.8, 10, -12), (0, 0, 0)):
         expected = Look(strength, warmer=warmer, tint=tint).apply(np.array(told["light"]), matrices)
         code = """
@@ -213,6 +213,16 @@ def test_the_grid_shows_the_shoot_and_what_is_wrong_with_it(page: Page) -> None:
                               || each.getAttribute("aria-labelledby"))).map((each) => each.outerHTML)
     """
     assert page.browser.execute_script(unnamed) == []
+
+
+def test_no_other_picture_stands_for_one_that_cannot_be_read(page: Page) -> None:
+    drawn = "const mini = document.getElementById('mini'); return mini.dataset.drawn || ''"
+    shows = "return mini.getContext('2d').getImageData(0, 0, mini.width, mini.height).data.some((level) => level > 0)"
+    shown = page.choose("0003.dng")
+    wait_for(lambda: page.browser.execute_script(drawn) == shown)
+    page.choose("broken.dng")
+    wait_for(lambda: page.browser.execute_script(drawn) == "")
+    assert not page.browser.execute_script(shows)
 
 
 def test_a_person_corrects_agrees_and_takes_back_with_keys_alone(page: Page, session: Session) -> None:

@@ -50,11 +50,13 @@ class Journal:
         except sqlite3.OperationalError as error:
             self._connection.close()
             if "locked" in str(error):
-                raise ReadError(f"{folder}: is open in another studio; go on there, or end that one first") from None
+                raise ReadError(
+                    f"{folder}: is open in another studio; continue there, or close that one first"
+                ) from None
             raise WriteError(f"{path}: cannot be written: {error}; make room for your decisions there") from None
         except (sqlite3.DatabaseError, ValueError):
             self._connection.close()
-            raise DataError(f"{path}: is damaged, and no journal; move it away to begin anew") from None
+            raise DataError(f"{path}: is damaged, or not a journal; move it away to start again") from None
 
     def add(self, event: Event) -> None:
         """Keep an event. When this returns, it is on disk; if it cannot be, nothing is kept."""

@@ -39,7 +39,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from c5.color import as_illuminant
 from c5.errors import C5Error, ParameterError
 from c5.io.files import printable
-from c5.studio.session import ConflictError, GoneError, Session
+from c5.studio.session import Session
+from c5.studio.shoot import ConflictError, GoneError
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1 << 20
@@ -100,9 +101,9 @@ class Guard:
         if host not in {f"{name}:{server[1]}" for name in (HOST, "localhost")}:
             raise RefusedError(403, "this address is not the studio's; use the one that was printed at the start")
         if (origin is None and request.method == "POST") or origin not in (None, f"http://{host}"):
-            raise RefusedError(403, "another page asks; the studio answers only its own")
+            raise RefusedError(403, "the request is from another page; the studio answers only its own")
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise RefusedError(403, "another page asks; the studio answers only its own")
+            raise RefusedError(403, "the request is from another page; the studio answers only its own")
         token = request.url.path.lstrip("/").partition("/")[0]
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             raise RefusedError(403, "the address has no valid token; use the one that was printed at the start")
@@ -111,7 +112,7 @@ class Guard:
                 raise RefusedError(415, "decisions are JSON")
             length = request.headers.get("content-length", "")
             if not length.isdecimal():
-                raise RefusedError(411, "a request tells its length")
+                raise RefusedError(411, "a request must state its length")
             if int(length) > MOST_BYTES:
                 raise RefusedError(413, "the request is too large")
 
@@ -125,7 +126,7 @@ def make_app(session: Session, token: str) -> ASGIApp:
 
     async def thumbnail(request: Request) -> Response:
         before = "before" in request.query_params
-        data = await run_in_threadpool(session.thumbnail, request.path_params["id"], before=before)
+        data = await run_in_threadpool(session.pictures.thumbnail, request.path_params["id"], before=before)
         if data is None:
             return JSONResponse({"error": "there is no thumbnail yet"}, 404, headers=NEVER)
         return Response(data, media_type="image/jpeg", headers=ALWAYS if "v" in request.query_params else NEVER)
@@ -137,7 +138,7 @@ def make_app(session: Session, token: str) -> ASGIApp:
         return answer
 
     async def develop(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(session.develop, request.path_params["id"]), headers=NEVER)
+        return JSONResponse(await run_in_threadpool(session.pictures.develop, request.path_params["id"]), headers=NEVER)
 
     def decide(do: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -153,7 +154,7 @@ def make_app(session: Session, token: str) -> ASGIApp:
         session.act(_dictionary(wish.get("event")), _integer(wish.get("seen", 0)))
 
     def measure(wish: dict[str, Any]) -> dict[str, Any]:
-        return {"light": as_illuminant(session.measure(str(wish.get("id")), _box(wish.get("box")))).tolist()}
+        return {"light": as_illuminant(session.shoot.measure(str(wish.get("id")), _box(wish.get("box")))).tolist()}
 
     def plan(wish: dict[str, Any]) -> None:
         names, which = wish.get("outputs", []), str(wish.get("which", "all"))
@@ -180,9 +181,9 @@ def make_app(session: Session, token: str) -> ASGIApp:
         Route("/static/{name}", page),
         Route("/shoot", shoot),
         Route("/thumbnail/{id}", thumbnail),
-        Route("/pixels/{id}", serve(session.preview, "application/octet-stream")),
-        Route("/plane/{id}", serve(session.plane, "application/octet-stream")),
-        Route("/why/{id}", serve(session.explain, "image/png")),
+        Route("/pixels/{id}", serve(session.pictures.preview, "application/octet-stream")),
+        Route("/plane/{id}", serve(session.pictures.plane, "application/octet-stream")),
+        Route("/why/{id}", serve(session.pictures.explain, "image/png")),
         Route("/develop/{id}", develop),
         *(Route(f"/{name}", decide(do), methods=["POST"]) for name, do in decisions.items()),
     ]
@@ -204,12 +205,12 @@ async def _read_json(request: Request) -> dict[str, Any]:
     try:
         return _dictionary(json.loads(data))
     except (ValueError, RecursionError):
-        raise ParameterError("the request is no JSON") from None
+        raise ParameterError("the request is not JSON") from None
 
 
 def _dictionary(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ParameterError("the request is no decision")
+        raise ParameterError("the request is not a decision")
     return value
 
 
@@ -222,7 +223,7 @@ def _integer(value: object) -> int:
 
 def _box(value: object) -> list[int]:
     if not isinstance(value, list) or len(value) != 4:
-        raise ParameterError("a rectangle has four numbers")
+        raise ParameterError("a rectangle needs four numbers")
     return [_integer(number) for number in value]
 
 

@@ -136,10 +136,9 @@ function whiten(brightest, darkest) {
 const MIREDS = { first: 20, step: 10, count: 59 };
 const TINTS = { first: -150, step: 15, count: 21 };
 const NUMBERS = 11;
-const DAYLIGHT = { mired: 1e6 / 5500, tint: 10 };
 
 export class Plane {
-  constructor(buffer, daylight = DAYLIGHT) {
+  constructor(buffer, daylight) {
     this.values = new Float32Array(buffer);
     this.daylight = daylight;
   }

@@ -195,7 +195,7 @@ export async function measurePatch() {
   }
 }
 
-export function takeGray(forGroup) {
+function takeGray(forGroup) {
   const photo = active();
   const box = boxInPixels();
   byId("gray-box").close();

@@ -143,7 +143,13 @@ let soon = 0;
 function showMini() {
   const photo = active();
   clearTimeout(soon);
-  if (!photo?.known || loupe.isOpen) return;
+  if (loupe.isOpen) return;
+  if (!photo?.known) { // the picture of another must not stand above its name
+    miniPicture = null;
+    byId("mini").width = byId("mini").width;
+    delete byId("mini").dataset.drawn;
+    return;
+  }
   if (miniPicture?.id !== photo.id) byId("small").classList.add("waiting");
   soon = setTimeout(async () => {
     try {

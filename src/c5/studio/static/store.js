@@ -16,7 +16,7 @@ const listeners = [];
 export const onChange = (listener) => listeners.push(listener);
 export const changed = (what) => listeners.forEach((listener) => listener(what));
 
-export class Refused extends Error {
+class Refused extends Error {
   constructor(message, status) {
     super(message);
     this.status = status;

@@ -91,8 +91,13 @@ function refused(error) {
   say(error.message);
 }
 
-export function followPlan(plan) {
-  if (!isOpen || isWaiting || !plan || !chosenOutputs().length) return;
+export function followPlan(known) {
+  if (!isOpen || isWaiting || !chosenOutputs().length) return;
+  if (!known) plan(); // lights have changed since: it is no longer what would be written
+  else show(known);
+}
+
+function show(plan) {
   const work = store.shoot.work.find(({ what }) => what === "planning" || what === "writing");
   const key = `${plan.id} ${plan.state}`;
   if (plan.state === "planning" || plan.state === "writing") {
