@@ -59,6 +59,7 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
     """The files of the C code, by name, with an image as test vector, and what a query costs."""
     seen = _see_constants(folded)
     places, size = _place(seen)
+    size += 64 // 4  # to begin at a multiple of 64 bytes
     weights = _Weights(seen, int8=int8)
     kind = "int8 weights" if int8 else "float weights"
     camera = f"the camera {folded.camera}" if folded.camera else "no camera in particular"
@@ -70,6 +71,7 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
         "maps": folded.maps.channels,
         "and_gain": ", a gain" if folded.gain else "",
         "workspace": size,
+        "tiles": _tiles(grid.bins),
         "limit": grid.limit,
         "strips": grid.strips,
         "pixels": grid.pixels,
@@ -87,7 +89,7 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
         "gained": GAINED if folded.gain else "",
         "bound_factor": float(BOUND_FACTOR),
         "bound_least": float(UNKNOWN_DEG),
-        "weight": "layer->scales[LANES * block + k] * (float)from[LANES * i + k]" if int8 else "from[LANES * i + k]",
+        "weights": INT8_WEIGHTS if int8 else FLOAT_WEIGHTS,
         "biased": "layer->bias_scale * (float)bias[i]" if int8 else "bias[i]",
         "bias_type": "int16_t" if int8 else "float",
         "weight_type": "int8_t" if int8 else "float",
@@ -103,6 +105,12 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool) -> tuple[dict[st
 
 TEMPLATES = ("c5_awb.h", "c5_awb.c", "c5_weights.h", "c5_test.c", "Makefile", "cortex_m.c", "cortex_m.ld")
 GAINED = "maps[AT(N, C5_SEEN + 1, i)] * "
+FLOAT_WEIGHTS = """    (void)space; /* only int8 weights need it */
+    return from;"""
+INT8_WEIGHTS = """    for (int i = 0; i < count; i++)
+        for (int k = 0; k < LANES; k++)
+            space[LANES * i + k] = layer->scales[LANES * block + k] * (float)from[LANES * i + k];
+    return space;"""
 FLOAT_FIELDS = """    const float *bias;     /* one for each output, */
     const float *bias_map; /* or [outputs][n][n], what the camera's profile adds at each place */
 """
@@ -158,7 +166,7 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
     spans |= {"SCORES": (n * n, last, last), "LINES": (2 * n * n, last, last)}
     for number, layer in enumerate(folded.layers):
         if isinstance(layer, Convolution):
-            spans[f"SCRATCH_{number}"] = (_scratch(layer), number, number)
+            spans[f"SCRATCH_{number}"] = (_scratch(layer, n), number, number)
     alias: dict[str, str] = {}
     ends: dict[str, int] = {folded.maps.name: last}
     for number, layer in enumerate(folded.layers):
@@ -191,20 +199,26 @@ def _place(folded: Folded) -> tuple[dict[str, int], int]:
     return order, total
 
 
-LANES, TILES = 8, 16  # as in the template
+LANES = 8  # as in the template
 
 
 def _blocks(channels: int) -> int:
     return -(-channels // LANES)
 
 
-def _scratch(layer: Convolution) -> int:
+def _tiles(bins: int) -> int:
+    """How many tiles of 4x4 are processed at a time: at least a row of the largest maps."""
+    return max(16, bins // 4)
+
+
+def _scratch(layer: Convolution, bins: int) -> int:
     """Floats that a convolution works in."""
     if layer.weights.shape[2] == 1:
-        return LANES * layer.output.size**2  # sums
-    blocks, tiles = _blocks(layer.output.channels), (-(-layer.output.size // 4)) ** 2
-    kept = sum(_blocks(tensor.channels) for tensor in layer.inputs) if tiles > TILES else 1
-    return 36 * LANES * ((1 + blocks) * min(tiles, TILES) + LANES * blocks * kept)  # tiles and sums, weights
+        return LANES * (layer.output.size**2 + LANES)  # sums, weights
+    blocks, tiles, most = _blocks(layer.output.channels), (-(-layer.output.size // 4)) ** 2, _tiles(bins)
+    kept = sum(_blocks(tensor.channels) for tensor in layer.inputs) if tiles > most else 1
+    lines = 10 * (4 * most + 2)
+    return LANES * (lines + 36 * (most * (1 + blocks) + LANES * blocks * kept) + 72)  # tiles and sums, weights
 
 
 def _call(number: int, layer: Layer) -> str:
@@ -244,15 +258,16 @@ class _Weights:
         return "\n".join(self.parts)
 
     def _add(self, number: int, layer: Convolution) -> None:
-        outputs, inputs, side, _ = layer.weights.shape
+        outputs, _, side, _ = layer.weights.shape
         size = layer.output.size
         kept: NDArray[Any] = layer.weights
         fields = [f"weights_{number}"]
         if self.int8:
-            scales = np.maximum(np.abs(layer.weights).max(axis=(1, 2, 3)), 1e-12) / 127
-            kept = np.rint(layer.weights / scales[:, None, None, None]).astype(np.int8)
+            kept, scales = layer.quantise()
             self._array("float", f"scales_{number}", _fill_up(scales), "one for each output")
             fields.append(f"scales_{number}")
+        kept = _fill_inputs(layer, kept)
+        inputs = kept.shape[1]
         order = _fill_up(kept).reshape(-1, LANES, inputs, side, side).transpose(0, 2, 3, 4, 1)
         self._array("c5_weight", f"weights_{number}", order, f"{outputs} outputs of {inputs} inputs, {side} x {side}")
         if layer.bias.ndim == 1:
@@ -278,6 +293,16 @@ def _in_blocks(maps: NDArray[Any]) -> NDArray[Any]:
     """(channels, n, n) as the C code keeps them: [channels / 8][n][n][8]."""
     filled = _fill_up(maps)
     return filled.reshape(-1, LANES, *maps.shape[1:]).transpose(0, 2, 3, 1)
+
+
+def _fill_inputs(layer: Convolution, weights: NDArray[Any]) -> NDArray[Any]:
+    """The weights of a convolution with zeros for the channels that fill up the blocks of each tensor."""
+    parts, first = [], 0
+    for tensor in layer.inputs:
+        own = weights[:, first : first + tensor.channels]
+        parts.append(_fill_up(own.swapaxes(0, 1)).swapaxes(0, 1))
+        first += tensor.channels
+    return np.concatenate(parts, axis=1)
 
 
 def _fill_up(values: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from c5.color import Float32s
 from c5.errors import ModelFileError, ParameterError
@@ -47,6 +48,11 @@ class Convolution:
     @property
     def multiply_adds(self) -> int:
         return int(np.prod(self.weights.shape)) * self.output.size**2
+
+    def quantise(self) -> tuple[NDArray[np.int8], Float32s]:
+        """The weights in 8 bits, and what one step is for each output."""
+        steps = np.maximum(np.abs(self.weights).max(axis=(1, 2, 3)), 1e-12) / 127
+        return np.rint(self.weights / steps[:, None, None, None]).astype(np.int8), steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ MODES = {
 }  # fmt: skip
 """The temperatures of each mode, as in libcamera's own files."""
 FEWEST = 4
-"""Fewest photographs that a prior is learnt from."""
+"""Fewest photographs that a prior is learned from."""
 
 
 class Sight(NamedTuple):

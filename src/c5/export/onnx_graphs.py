@@ -114,10 +114,9 @@ def _add_layer(graph: _Builder, layer: Layer, x: str, *, int8: bool) -> str:
     if isinstance(layer, Convolution):
         weights: str | ArrayLike = layer.weights
         if int8:
-            scales = np.maximum(np.abs(layer.weights).max(axis=(1, 2, 3)), 1e-12) / 127
-            rounded = np.rint(layer.weights / scales[:, None, None, None]).astype(np.int8)
+            rounded, scales = layer.quantise()
             zeros = np.zeros(len(scales), np.int8)
-            weights = graph.add("DequantizeLinear", rounded, scales.astype(np.float32), zeros, axis=0)
+            weights = graph.add("DequantizeLinear", rounded, scales, zeros, axis=0)
         pads = [layer.weights.shape[2] // 2] * 4
         if layer.bias.ndim == 1:
             x = graph.add("Conv", x, weights, layer.bias, pads=pads)

@@ -19,11 +19,22 @@
 /* Maps are kept in blocks of eight channels, [channels / 8][n][n][8], the last one padded with zeros: what is done for
  * one channel is done for eight side by side, which compilers vectorise. */
 #define LANES 8
+#ifdef __clang__ /* unrolls a loop over lanes, then vectorises the one around it, which takes three times as long */
+#define LANEWISE _Pragma("clang loop vectorize(disable)")
+#else
+#define LANEWISE
+#endif
 #define BLOCK(n) (LANES * (n) * (n))
 #define AT(n, channel, place) ((channel) / LANES * BLOCK(n) + LANES * (place) + (channel) % LANES)
 
 /* Where everything is in the workspace. Space that is no longer needed is reused. */
 $places
+
+/* The numbers of a workspace, from a multiple of 64 bytes on: else vectors lie across two lines of the cache. */
+static float *numbers_of(const c5_workspace *work)
+{
+    return (float *)(((uintptr_t)work->numbers + 63) / 64 * 64);
+}
 
 /* ---------------------------------------------------------------- histograms */
 
@@ -37,10 +48,9 @@ typedef struct {
 
 static int counts(const frame *f, int y, int x)
 {
-    const float *c = f->rgb + 3 * ((ptrdiff_t)y * f->columns + x);
-    if (f->ignore && f->ignore[(ptrdiff_t)y * f->columns + x])
-        return 0;
-    return c[0] < 1 && c[1] < 1 && c[2] < 1 && (c[0] > 0 || c[1] > 0 || c[2] > 0);
+    const ptrdiff_t i = (ptrdiff_t)y * f->columns + x;
+    const float *c = f->rgb + 3 * i;
+    return !(f->ignore && f->ignore[i]) && c[0] < 1 && c[1] < 1 && c[2] < 1 && (c[0] > 0 || c[1] > 0 || c[2] > 0);
 }
 
 static int in_order(const frame *f) /* numbers that count must be numbers up to 1 */
@@ -58,23 +68,26 @@ static float positive(float value)
     return value > 0 ? value : 0;
 }
 
-/* The mean absolute difference of a pixel to its eight neighbours; 0 if one of the nine does not count. The border is
- * repeated. */
-static int gradient(const frame *f, int y, int x, float color[3])
+/* Whether a pixel counts, and those above and below it. The border is repeated. */
+static int column_counts(const frame *f, int y, int x)
+{
+    return counts(f, y, x) && (y == 0 || counts(f, y - 1, x)) && (y + 1 == f->rows || counts(f, y + 1, x));
+}
+
+/* The mean absolute difference of a pixel to its eight neighbours. The border is repeated. */
+static void gradient(const frame *f, int y, int x, float color[3])
 {
     const int rows[3] = {y > 0 ? y - 1 : 0, y, y + 1 < f->rows ? y + 1 : y};
     const int columns[3] = {x > 0 ? x - 1 : 0, x, x + 1 < f->columns ? x + 1 : x};
-    const float *here = f->rgb + 3 * ((ptrdiff_t)y * f->columns + x);
+    const float *at = f->rgb + 3 * ((ptrdiff_t)y * f->columns + x);
+    const float here[3] = {positive(at[0]), positive(at[1]), positive(at[2])};
     color[0] = color[1] = color[2] = 0;
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            if (!counts(f, rows[i], columns[j]))
-                return 0;
             const float *there = f->rgb + 3 * ((ptrdiff_t)rows[i] * f->columns + columns[j]);
             for (int c = 0; c < 3; c++)
-                color[c] += fabsf(positive(here[c]) - positive(there[c])) * 0.125f;
+                color[c] += fabsf(here[c] - positive(there[c])) * 0.125f;
         }
-    return 1;
 }
 
 /* A color shared between the four bins around it. `bins` is N x N, `within` the weight of those in range. */
@@ -135,10 +148,17 @@ static void place(float *maps, int channel, const float *values) /* [N][N] */
         maps[AT(N, channel, i)] = values[i];
 }
 
+/* Adds a strip, times a factor, to the histograms. */
+static void add(const float *restrict strip, float factor, float *restrict bins)
+{
+    for (int i = 0; i < N * N; i++)
+        bins[i] += factor * strip[i];
+}
+
 c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, int rows, int columns)
 {
-    float *const searched = work->numbers + SEARCHED, *const whole = work->numbers + WHOLE;
-    float *const strip = work->numbers + STRIP, *const seen = work->numbers + HISTOGRAMS;
+    float *const numbers = numbers_of(work), *const searched = numbers + SEARCHED, *const whole = numbers + WHOLE;
+    float *const strip = numbers + STRIP, *const seen = numbers + HISTOGRAMS;
     const frame f = {rgb, ignore, rows, columns};
     if (rows < 1 || columns < 1 || rows > C5_MOST_PIXELS / columns)
         return C5_BAD_SIZE;
@@ -167,12 +187,17 @@ $constants    for (int c = 0; c < C5_SEEN; c++) {
             float within = 0;
             long colors = 0;
             zero(strip, N * N);
-            for (int y = (first + every - 1) / every * every; y < end; y += every)
+            for (int y = (first + every - 1) / every * every; y < end; y += every) {
+                int here = 0, next = c == C5_SEEN - 1 && column_counts(&f, y, 0); /* of three columns */
                 for (int x = 0; x < columns; x++) {
                     float color[3];
                     if (c == C5_SEEN - 1) {
-                        if (!gradient(&f, y, x, color))
+                        const int before = x == 0 || here;
+                        here = next;
+                        next = x + 1 == columns || column_counts(&f, y, x + 1);
+                        if (!(before && here && next))
                             continue;
+                        gradient(&f, y, x, color);
                     } else {
                         if (!counts(&f, y, x))
                             continue;
@@ -182,11 +207,10 @@ $constants    for (int c = 0; c < C5_SEEN; c++) {
                     colors++;
                     share(color, powers[c], strip, &within);
                 }
-            const float even = within > (c == C5_SEEN - 1 ? FLAT : 0) ? (float)colors / within : 0;
-            for (int i = 0; i < N * N; i++) {
-                whole[c * N * N + i] += strip[i];
-                searched[c * N * N + i] += even * strip[i];
             }
+            const float even = within > (c == C5_SEEN - 1 ? FLAT : 0) ? (float)colors / within : 0;
+            add(strip, 1, whole + c * N * N);
+            add(strip, even, searched + c * N * N);
         }
         const float least = c == C5_SEEN - 1 ? FLAT : 0;
         const int there = scale(whole + c * N * N, least);
@@ -206,19 +230,19 @@ static inline float rectify(float value, float slope) /* slope is at most 1 */
     return value > less ? value : less;
 }
 
-/* Adds the inputs at places that are `next` apart, times their weights [inputs][8], to the sums of eight outputs
- * there. */
-static void multiply(
-    int places, int next, int inputs, const float *restrict in, const float *restrict w, float *restrict sums)
+/* Eight inputs at each of some places [places][8], times their weights [8][8], make the sums of eight outputs there, or
+ * are added to them. */
+static void multiply(int places, int add, const float *restrict in, const float *restrict w, float *restrict sums)
 {
-    if (inputs <= 4)
-        for (int i = 0; i < places; i++, in += next, sums += next)
-            for (int k = 0; k < LANES; k++)
-                sums[k] += in[0] * w[k] + in[1] * w[8 + k] + in[2] * w[16 + k] + in[3] * w[24 + k];
-    else
-        for (int i = 0; i < places; i++, in += next, sums += next)
+    if (add)
+        LANEWISE for (int i = 0; i < places; i++, in += LANES, sums += LANES)
             for (int k = 0; k < LANES; k++)
                 sums[k] += (in[0] * w[k] + in[1] * w[8 + k] + in[2] * w[16 + k] + in[3] * w[24 + k])
+                    + (in[4] * w[32 + k] + in[5] * w[40 + k] + in[6] * w[48 + k] + in[7] * w[56 + k]);
+    else
+        LANEWISE for (int i = 0; i < places; i++, in += LANES, sums += LANES)
+            for (int k = 0; k < LANES; k++)
+                sums[k] = (in[0] * w[k] + in[1] * w[8 + k] + in[2] * w[16 + k] + in[3] * w[24 + k])
                     + (in[4] * w[32 + k] + in[5] * w[40 + k] + in[6] * w[48 + k] + in[7] * w[56 + k]);
 }
 
@@ -235,37 +259,29 @@ static inline void finish(
             out[i] = rectify(sums[i] + $biased, slope);
     } else {
         const float *restrict bias = layer->bias + LANES * block;
-        for (int i = 0; i < places; i++)
+        LANEWISE for (int i = 0; i < places; i++)
             for (int k = 0; k < LANES; k++)
                 out[LANES * i + k] = rectify(sums[LANES * i + k] + bias[k], slope);
     }
 }
 
-/* The weights of an input for a block of outputs, [side][side][8]. */
-static void read_weights(const c5_layer *layer, int block, int input, float *restrict w)
+/* The weights of a block of inputs for a block of outputs, [8][side][side][8]. */
+static const float *weights_of(const c5_layer *layer, int block, int input, float *restrict space)
 {
-    const int count = layer->side * layer->side;
-    const c5_weight *restrict from = layer->weights + LANES * count * (block * layer->inputs + input);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < LANES; k++)
-            w[LANES * i + k] = $weight;
+    const int count = LANES * layer->side * layer->side;
+    const c5_weight *restrict from = layer->weights + count * (block * layer->inputs + input);
+$weights
 }
 
 /* 1x1, as it is defined. */
 static void convolve_1x1(const c5_layer *layer, const float *const *tensors, float *out, float *sums)
 {
     const int places = layer->n * layer->n;
-    float w[LANES * LANES] = {0};
+    float *const space = sums + LANES * places;
     for (int o = 0; LANES * o < layer->outputs; o++) {
-        zero(sums, LANES * places);
         for (int t = 0, input = 0; t < layer->tensors; t++)
-            for (int c = 0; c < layer->channels[t]; c += LANES) {
-                const int inputs = least(LANES, layer->channels[t] - c);
-                for (int i = 0; i < inputs; i++)
-                    read_weights(layer, o, input + i, w + LANES * i);
-                multiply(places, LANES, inputs, tensors[t] + places * c, w, sums);
-                input += inputs;
-            }
+            for (int c = 0; c < layer->channels[t]; c += LANES, input += LANES)
+                multiply(places, input > 0, tensors[t] + places * c, weights_of(layer, o, input, space), sums);
         finish(layer, o, 0, places, sums, out);
     }
 }
@@ -273,10 +289,10 @@ static void convolve_1x1(const c5_layer *layer, const float *const *tensors, flo
 /* 3x3. A tile of 4x4 outputs takes 144 products as defined, and 36 by Winograd's F(4x4, 3x3): 36 combinations of the
  * 6x6 inputs around it, times 36 of the 3x3 weights, are summed over the inputs, and 16 combinations of the sums are the
  * outputs (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). All are made along one axis,
- * then along the other. */
-#define ROW (6 * LANES)
-#define TILE (6 * ROW)
-#define TILES 16 /* processed at a time: their data stay in caches */
+ * then along the other: down the maps for whole rows of tiles at once, and across them tile by tile. */
+#define TILES $tiles /* processed at a time, a row of them or several: their data stay in caches */
+#define SPOT (LANES * TILES) /* one of the 36 numbers of every tile */
+#define LINE (LANES * (4 * TILES + 2)) /* a row of a map, and a place on either side of it */
 
 static inline void combine_weights(const float *restrict in, int step, float *restrict out, int out_step) /* 3 to 6 */
 {
@@ -292,24 +308,26 @@ static inline void combine_weights(const float *restrict in, int step, float *re
     }
 }
 
-static inline void combine_inputs(const float *restrict in, int step, float *restrict out, int out_step) /* 6 to 6 */
+static inline void combine_inputs(int places, const float *restrict in0, const float *restrict in1,
+    const float *restrict in2, const float *restrict in3, const float *restrict in4, const float *restrict in5,
+    float *restrict out, int step) /* 6 to 6 */
 {
-    for (int k = 0; k < LANES; k++) {
-        const float a = in[k], b = in[step + k], c = in[2 * step + k];
-        const float d = in[3 * step + k], e = in[4 * step + k], f = in[5 * step + k];
-        const float far = e - 4 * c, outer = d - 4 * b, near = e - c, inner = 2 * (d - b);
-        out[k] = 4 * a - 5 * c + e;
-        out[out_step + k] = far + outer;
-        out[2 * out_step + k] = far - outer;
-        out[3 * out_step + k] = near + inner;
-        out[4 * out_step + k] = near - inner;
-        out[5 * out_step + k] = 4 * b - 5 * d + f;
+    for (int k = 0; k < LANES * places; k++) {
+        const float a = in0[k], b = in1[k], c = in2[k], d = in3[k], e = in4[k], f = in5[k];
+        const float far = e - 4 * c, outer = d - 4 * b, near = e - c, inner = d - b;
+        out[k] = 4 * (a - c) + near;
+        out[step + k] = far + outer;
+        out[2 * step + k] = far - outer;
+        out[3 * step + k] = near + 2 * inner;
+        out[4 * step + k] = near - 2 * inner;
+        out[5 * step + k] = f - d - 4 * inner;
     }
 }
 
-static inline void combine_sums(const float *restrict in, int step, float *restrict out, int out_step) /* 6 to 4 */
+static inline void combine_sums(
+    int places, const float *restrict in, int step, float *restrict out, int out_step) /* 6 to 4 */
 {
-    for (int k = 0; k < LANES; k++) {
+    for (int k = 0; k < LANES * places; k++) {
         const float b = in[step + k], c = in[2 * step + k], d = in[3 * step + k], e = in[4 * step + k];
         const float sum = b + c, apart = b - c, far_sum = d + e, far_apart = d - e;
         out[k] = in[k] + sum + far_sum;
@@ -319,88 +337,77 @@ static inline void combine_sums(const float *restrict in, int step, float *restr
     }
 }
 
-/* The transformed weights of a block of inputs for a block of outputs: [36][8][8]. */
-static void transform_weights(const c5_layer *layer, int block, int input, int inputs, float *out)
+/* The transformed weights of a block of inputs for a block of outputs, [36][8][8]. */
+static void transform_weights(const float *w, float *out)
 {
-    float w[9 * LANES], half[3 * ROW];
-    for (int i = 0; i < LANES; i++, out += LANES) {
-        if (i < inputs)
-            read_weights(layer, block, input + i, w);
-        else
-            zero(w, 9 * LANES);
-        for (int row = 0; row < 3; row++)
-            combine_weights(w + 3 * LANES * row, LANES, half + ROW * row, LANES);
-        for (int column = 0; column < 6; column++)
-            combine_weights(half + LANES * column, ROW, out + LANES * LANES * column, 6 * LANES * LANES);
+    float half[3 * 6 * LANES];
+    LANEWISE for (int i = 0; i < LANES; i++, w += 9 * LANES, out += LANES) {
+        LANEWISE for (int row = 0; row < 3; row++)
+            combine_weights(w + 3 * LANES * row, LANES, half + 6 * LANES * row, LANES);
+        LANEWISE for (int column = 0; column < 6; column++)
+            combine_weights(half + LANES * column, 6 * LANES, out + LANES * LANES * column, 6 * LANES * LANES);
     }
 }
 
-/* The transformed 6x6 inputs around a tile, of one block: [36][8]. Beyond the edges are zeros. */
-static void transform_inputs(const float *map, int n, int tile, float *out)
+/* The transformed inputs of a row of tiles, of one block. Beyond the edges are zeros. */
+static void transform_inputs(const float *map, int n, int row, float *lines, float *tiles)
 {
-    const int across = (n + 3) / 4, top = tile / across * 4, left = tile % across * 4;
-    static const float nothing[LANES] = {0};
-    float half[6 * ROW], copy[ROW];
+    static const float nothing[LANES * N] = {0};
+    const float *in[6];
     for (int i = 0; i < 6; i++) {
-        const int y = top - 1 + i;
-        const float *row = map + LANES * (n * y + left - 1);
-        if (y < 0 || y >= n || left == 0 || left + 5 > n) {
-            for (int j = 0; j < 6; j++) {
-                const int x = left - 1 + j, inside = y >= 0 && y < n && x >= 0 && x < n;
-                const float *from = inside ? row + LANES * j : nothing;
-                for (int k = 0; k < LANES; k++)
-                    copy[LANES * j + k] = from[k];
-            }
-            row = copy;
-        }
-        combine_inputs(row, LANES, half + ROW * i, LANES);
+        const int y = 4 * row - 1 + i;
+        in[i] = y >= 0 && y < n ? map + LANES * n * y : nothing;
+        zero(lines + LINE * i, LANES);
+        zero(lines + LINE * i + LANES * (n + 1), LANES * 4);
     }
-    for (int column = 0; column < 6; column++)
-        combine_inputs(half + LANES * column, ROW, out + LANES * column, ROW);
+    combine_inputs(n, in[0], in[1], in[2], in[3], in[4], in[5], lines + LANES, LINE);
+    LANEWISE for (int left = 0; left < n; left += 4, lines += 4 * LANES, tiles += LANES)
+        LANEWISE for (int i = 0; i < 6; i++) {
+            const float *at = lines + LINE * i;
+            combine_inputs(1, at, at + LANES, at + 2 * LANES, at + 3 * LANES, at + 4 * LANES, at + 5 * LANES,
+                tiles + 6 * SPOT * i, SPOT);
+        }
 }
 
-/* A tile of a block of outputs from its sums. */
-static void transform_sums(const c5_layer *layer, int block, int tile, const float *sums, float *out)
+/* A row of tiles of a block of outputs from its sums. */
+static void transform_sums(const c5_layer *layer, int block, int row, const float *sums, float *lines, float *out)
 {
-    float half[4 * ROW], row[4 * LANES];
-    const int n = layer->n, across = (n + 3) / 4, top = tile / across * 4, left = tile % across * 4;
-    for (int column = 0; column < 6; column++)
-        combine_sums(sums + LANES * column, ROW, half + LANES * column, ROW);
-    for (int i = 0; i < 4 && top + i < n; i++) {
-        combine_sums(half + ROW * i, LANES, row, LANES);
-        finish(layer, block, (top + i) * n + left, least(4, n - left), row, out);
-    }
+    const int n = layer->n;
+    float *const whole = lines + 6 * LINE;
+    LANEWISE for (int left = 0; left < n; left += 4, sums += LANES)
+        LANEWISE for (int i = 0; i < 6; i++)
+            combine_sums(1, sums + 6 * SPOT * i, SPOT, lines + LINE * i + LANES * left, LANES);
+    combine_sums(n, lines, LINE, whole, LINE);
+    for (int i = 0; i < 4 && 4 * row + i < n; i++)
+        finish(layer, block, (4 * row + i) * n, n, whole + LINE * i, out);
 }
 
 static void convolve_3x3(const c5_layer *layer, const float *const *tensors, float *out, float *scratch)
 {
-    const int n = layer->n, blocks = (layer->outputs + LANES - 1) / LANES, across = (n + 3) / 4, all = across * across;
-    float *const tiles = scratch;                                    /* [tiles][36][8] */
-    float *const sums = tiles + TILE * least(TILES, all);            /* the same, for each block of outputs */
-    float *const weights = sums + TILE * least(TILES, all) * blocks; /* [36][8][8], for each of them */
-    for (int first = 0; first < all; first += TILES) {
-        const int count = least(TILES, all - first);
-        float *w = weights;
-        zero(sums, TILE * count * blocks);
+    const int n = layer->n, blocks = (layer->outputs + LANES - 1) / LANES, across = (n + 3) / 4;
+    const int together = least(TILES / across, across); /* rows of tiles */
+    float *const lines = scratch;                       /* [10][LINE] */
+    float *const tiles = lines + 10 * LINE;             /* [36][tiles][8] */
+    float *const sums = tiles + 36 * SPOT;              /* the same, for each block of outputs */
+    float *const space = sums + 36 * SPOT * blocks;     /* [8][3][3][8] */
+    float *const weights = space + 72 * LANES;          /* [36][8][8], for each block of outputs */
+    for (int first = 0; first < across; first += together) {
+        const int rows = least(together, across - first), count = rows * across;
+        float *w = weights; /* kept for the next tiles, if there are more */
         for (int t = 0, input = 0; t < layer->tensors; t++)
-            for (int c = 0; c < layer->channels[t]; c += LANES) {
-                const int inputs = least(LANES, layer->channels[t] - c);
-                for (int i = 0; i < count; i++)
-                    transform_inputs(tensors[t] + c * n * n, n, first + i, tiles + TILE * i);
-                for (int o = 0; o < blocks; o++) {
-                    float *const own = w + LANES * TILE * o;
+            for (int c = 0; c < layer->channels[t]; c += LANES, input += LANES) {
+                for (int i = 0; i < rows; i++)
+                    transform_inputs(tensors[t] + c * n * n, n, first + i, lines, tiles + LANES * across * i);
+                for (int o = 0; o < blocks; o++, w += across > together ? 36 * LANES * LANES : 0) {
                     if (first == 0)
-                        transform_weights(layer, o, input, inputs, own);
+                        transform_weights(weights_of(layer, o, input, space), w);
                     for (int k = 0; k < 36; k++)
-                        multiply(count, TILE, inputs, tiles + LANES * k, own + LANES * LANES * k,
-                            sums + TILE * count * o + LANES * k);
+                        multiply(count, input > 0, tiles + SPOT * k, w + LANES * LANES * k, sums + SPOT * (36 * o + k));
                 }
-                input += inputs;
-                w += all > TILES ? LANES * TILE * blocks : 0; /* keep them for the next tiles */
             }
         for (int o = 0; o < blocks; o++)
-            for (int i = 0; i < count; i++)
-                transform_sums(layer, o, first + i, sums + TILE * (count * o + i), out);
+            for (int i = 0; i < rows; i++)
+                transform_sums(layer, o, first + i, sums + 36 * SPOT * o + LANES * across * i, lines, out);
     }
 }
 
@@ -418,12 +425,13 @@ static float larger(float a, float b)
     return a > b ? a : b;
 }
 
-static void pool(int channels, int n, const float *in, float *out) /* the largest of each 2x2, to n x n */
+/* The largest of each 2x2, to n x n. */
+static void pool(int channels, int n, const float *restrict in, float *restrict out)
 {
     const int row = 2 * LANES * n;
     for (int c = 0; c < channels; c += LANES)
         for (int y = 0; y < n; y++, in += row)
-            for (int x = 0; x < n; x++, in += 2 * LANES, out += LANES)
+            LANEWISE for (int x = 0; x < n; x++, in += 2 * LANES, out += LANES)
                 for (int k = 0; k < LANES; k++)
                     out[k] = larger(larger(in[k], in[LANES + k]), larger(in[row + k], in[row + LANES + k]));
 }
@@ -438,7 +446,7 @@ static void upsample(int channels, int n, const float *in, float *out)
     for (int c = 0; c < channels; c += LANES) {
         float *const wide = out + n * row, *to = wide;
         for (int y = 0; y < n; y++)
-            for (int x = 0; x < n; x++, in += LANES, to += 2 * LANES) {
+            LANEWISE for (int x = 0; x < n; x++, in += LANES, to += 2 * LANES) {
                 const float before = (float)x * step, behind = 0.5f - ((float)x + 0.5f) * step;
                 const float *last = x > 0 ? in - LANES : in, *next = x < n - 1 ? in + LANES : in;
                 for (int k = 0; k < LANES; k++) {
@@ -467,7 +475,7 @@ static void normalise(int channels, int n, float epsilon, float slope, float *ma
         float mean[LANES] = {0}, factor[LANES] = {0};
         for (int y = 0; y < n; y++) { /* row by row: rounding stays small */
             float sum[LANES] = {0};
-            for (int x = 0; x < n; x++)
+            LANEWISE for (int x = 0; x < n; x++)
                 for (int k = 0; k < LANES; k++)
                     sum[k] += maps[LANES * (y * n + x) + k];
             for (int k = 0; k < LANES; k++)
@@ -475,7 +483,7 @@ static void normalise(int channels, int n, float epsilon, float slope, float *ma
         }
         for (int y = 0; y < n; y++) {
             float sum[LANES] = {0};
-            for (int x = 0; x < n; x++)
+            LANEWISE for (int x = 0; x < n; x++)
                 for (int k = 0; k < LANES; k++) {
                     const float off = maps[LANES * (y * n + x) + k] - mean[k];
                     sum[k] += off * off;
@@ -485,7 +493,7 @@ static void normalise(int channels, int n, float epsilon, float slope, float *ma
         }
         for (int k = 0; k < LANES; k++)
             factor[k] = 1 / sqrtf(factor[k] + epsilon);
-        for (int i = 0; i < n * n; i++)
+        LANEWISE for (int i = 0; i < n * n; i++)
             for (int k = 0; k < LANES; k++)
                 maps[LANES * i + k] = rectify((maps[LANES * i + k] - mean[k]) * factor[k], slope);
     }
@@ -493,7 +501,7 @@ static void normalise(int channels, int n, float epsilon, float slope, float *ma
 
 void c5_emit(c5_workspace *work)
 {
-    float *const t = work->numbers;
+    float *const t = numbers_of(work);
 $calls}
 
 /* ---------------------------------------------------------------- light */
@@ -535,9 +543,9 @@ static void score(const float *searched, const float *maps, float *lines, float 
 
 void c5_locate(c5_workspace *work, c5_estimate *estimate)
 {
-    float *const scores = work->numbers + SCORES;
+    float *const numbers = numbers_of(work), *const scores = numbers + SCORES;
     float red[N]; /* of the light at a column, if green is 1; blue at a row is the same */
-    score(work->numbers + SEARCHED, work->numbers + MAPS, work->numbers + LINES, scores);
+    score(numbers + SEARCHED, numbers + MAPS, numbers + LINES, scores);
     float highest = scores[0], sum = 0, u = 0, v = 0;
     for (int i = 1; i < N * N; i++)
         highest = scores[i] > highest ? scores[i] : highest;
@@ -585,15 +593,15 @@ c5_state c5_estimate_frame(
 
 float c5_seen(const c5_workspace *work, int channel, int v, int u)
 {
-    return work->numbers[HISTOGRAMS + AT(N, channel, v * N + u)];
+    return numbers_of(work)[HISTOGRAMS + AT(N, channel, v * N + u)];
 }
 
 float c5_searched(const c5_workspace *work, int channel, int v, int u)
 {
-    return work->numbers[SEARCHED + (channel * N + v) * N + u];
+    return numbers_of(work)[SEARCHED + (channel * N + v) * N + u];
 }
 
 float c5_map(const c5_workspace *work, int map, int v, int u)
 {
-    return work->numbers[MAPS + AT(N, map, v * N + u)];
+    return numbers_of(work)[MAPS + AT(N, map, v * N + u)];
 }

@@ -10,7 +10,7 @@ typedef struct {
     int n;           /* the output is n x n */
     int side;        /* of the window: 3 or 1 */
     int outputs;     /* channels */
-    int inputs;      /* channels of all tensors */
+    int inputs;      /* channels of all tensors, each filled up to eights */
     int tensors;     /* side by side, */
     int channels[$tensors]; /* and the channels of each */
     float slope;     /* of the rectifier: what is below zero is multiplied by it */
