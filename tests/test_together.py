@@ -149,6 +149,26 @@ def test_processes_of_a_machine_load_a_set_once(tmp_path: Path) -> None:
     assert not list((tmp_path / "unpacked").iterdir())
 
 
+LEAVING = """
+from pathlib import Path
+import torch
+from c5.training.together import find_group
+
+assert find_group().size == 2
+torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # which imports much of torch
+torch.distributed.destroy_process_group()
+names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+raise SystemExit(any("gloo" in name for name in names))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of threads here")
+def test_no_thread_of_the_group_outlives_it(tmp_path: Path) -> None:
+    """A thread that needs the interpreter when it is gone aborts the process, though its work is done."""
+    (tmp_path / "leaving.py").write_text(LEAVING)
+    finish(start(2, program=[tmp_path / "leaving.py"]))
+
+
 def load_together(rank: int, folder: Path, told: Any) -> None:
     distributed.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=2)
     os.environ["LOCAL_RANK"] = str(rank)

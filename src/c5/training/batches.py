@@ -67,6 +67,8 @@ class StoredBatches:
             views = rng.integers(1, crops + 1, images.shape) * rng.integers(0, 2, images.shape)
         shift = rng.integers(-config.shift_bins, config.shift_bins + 1, (steps, batch, 2))  # bins along v and u
         present = (rng.random((steps, batch)) >= config.empty_roll_share).astype(np.float32)
+        if config.distinct_rolls:  # drawn last, so that nothing else depends on them
+            images[..., 1:] = draw_rolls(self.data.cameras, query, additional, rng, distinct=True)
         return images, views, shift, present
 
     def make(self, *row: Tensor) -> Batch:

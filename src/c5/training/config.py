@@ -314,6 +314,8 @@ def set_fields(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
             known = {each.name for kind in (config, NetworkConfig, Grid) for each in fields(kind)} | set(SHORT)
             names = ", ".join(sorted(known - {"networks", "grid"}))
             raise ParameterError(f"no field is called {given!r}; there are {names}")
+        if not text.strip():
+            raise ParameterError(f"{setting!r} gives no value; write {given.strip()}=VALUE")
         try:
             place[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

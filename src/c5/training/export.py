@@ -16,7 +16,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from c5.color import angular_error
+from c5.color import Float64s, angular_error
 from c5.errors import C5Error
 from c5.histograms import Histograms
 from c5.model import Model
@@ -28,6 +28,8 @@ LARGE = 64
 """Arrays of at least this many numbers are stored in half precision."""
 ROUNDING_DEG = 0.2
 """How much that may change on random histograms, whose heat maps spread far more than those of images."""
+OWN_ROUNDING = 5
+"""How many times the difference that rounding makes in torch itself the exported graphs may add to that."""
 
 
 class ExportError(C5Error):
@@ -94,7 +96,11 @@ def export_model(
 
 
 def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02) -> None:
-    """Random histograms through torch and through the file must give the same light."""
+    """Random histograms through torch and through the file must give the same light.
+
+    Networks that have hardly been trained normalise maps without structure, so that the last digits of their input move
+    the light by up to a tenth of a degree. How far is measured, and allowed.
+    """
     config, model = network.config, Model(file)
     rng = np.random.default_rng(0)
     count = config.n_images - 1 if isinstance(network, SeparateNetwork) else 3
@@ -102,12 +108,20 @@ def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02)
     stacks = np.sqrt(masses / masses.sum(axis=(2, 3), keepdims=True)).astype(np.float32)
     query, *others = (Histograms(network.grid, stack) for stack in stacks)
     estimate = model.estimate_histogram(query, model.calibrate_histograms(others))
-    with torch.no_grad():
-        roll = torch.as_tensor(np.stack([other.seen for other in others])[None]) if others else None
-        emitted = network(torch.as_tensor(query.seen[None]), roll, torch.ones(1))
-        expected = Locator(network.grid)(emitted, torch.as_tensor(query.searched[None])).illuminant[0].numpy()
+    searched = torch.as_tensor(query.searched[None])
+
+    def locate(disturbed: float = 0.0) -> Float64s:
+        given = [each.seen * (1 + disturbed * rng.standard_normal(each.seen.shape)) for each in (query, *others)]
+        first, *rest = (torch.as_tensor(seen, dtype=torch.float32)[None] for seen in given)
+        with torch.no_grad():
+            emitted = network(first, torch.stack(rest, dim=1) if rest else None, torch.ones(1))
+            found: Tensor = Locator(network.grid)(emitted, searched).illuminant[0]
+        return np.asarray(found, np.float64)
+
+    expected = locate()
+    own = max(float(angular_error(locate(disturbed=1e-7), expected)) for _ in range(5))
     difference = angular_error(estimate.illuminant, expected)
-    if not difference < tolerance_deg:
+    if not difference < tolerance_deg + OWN_ROUNDING * own:
         raise ExportError(f"the exported model differs from the network by {difference:.3f} degrees; nothing written")
 
 

@@ -58,7 +58,7 @@ class Ffcc:
         """Illuminants (images, 3), unit RGB, of (images, 2, n, n) histograms N, by P = softmax(B + sum_i(N_i * F_i)).
 
         The mean of a heat map P on the torus stands for infinitely many log-chromas, whole turns apart. The one within
-        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The center is half-way between the
+        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The centre is half-way between the
         extremes of the training illuminants, because lights are so skewed that some lie half a turn from their mean.
         """
         spectra = torch.fft.rfft2(torch.as_tensor(np.asarray(histograms, dtype=np.float64)))
@@ -181,7 +181,7 @@ def _wrap(offset: Tensor, n: int) -> Tensor:
 
 
 def _dealias(uv: Float64s, center_uv: Float64s, config: FfccConfig) -> Float64s:
-    """Of all log-chromas that share a point of the torus, the one nearest to the center; in nats."""
+    """Of all log-chromas that share a point of the torus, the one nearest to the centre; in nats."""
     turn = config.bins * config.step
     return np.asarray(uv - turn * np.round((uv - center_uv) / turn))
 

@@ -23,7 +23,6 @@ from c5.training.config import RealTraining, TrainConfig
 from c5.training.data import TrainingData
 from c5.training.losses import angular_error, log_likelihood, smoothness
 from c5.training.network import Emitted, Network, SeparateNetwork, build_network
-from c5.training.paper import DistinctBatches
 from c5.training.together import Group, share_statistics
 from c5.training.virtual import VirtualBatches
 
@@ -80,8 +79,7 @@ class Trainer:
         )
         self.batches: Batches
         if isinstance(config, RealTraining):
-            kind = DistinctBatches if config.distinct_rolls else StoredBatches
-            self.batches = kind(data, config, self.device)
+            self.batches = StoredBatches(data, config, self.device)
         else:
             self.batches = VirtualBatches(data, config, self.device)
         self.averaged = copy.deepcopy(self.network) if config.average_decay else None

@@ -72,7 +72,7 @@ class C5:
     making: Making | None = None
     matrices: str | None = None
     """A CSV with the matrices of cameras that virtual ones are drawn from."""
-    learns: bool = True
+    learns = True
 
     @property
     def device(self) -> str:
@@ -138,7 +138,7 @@ class FfccMethod:
     name: str = "ffcc"
     config: FfccConfig = field(default_factory=FfccConfig)
     making: Making | None = None
-    learns: bool = True
+    learns = True
 
     @property
     def device(self) -> str:

@@ -16,6 +16,7 @@ from c5.io.readers import naming
 from c5.training.config import NetworkConfig, RollKind
 from c5.training.network import SeparateNetwork
 from c5.training.tensors import load_tensors, read_file
+from c5.words import first_line
 
 # Their names of layers, and ours.
 NAMES = [
@@ -73,7 +74,7 @@ def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork
         network = SeparateNetwork(config)
         network.load_state_dict(ours)
     except (ParameterError, KeyError, IndexError, RuntimeError) as error:
-        reason = str(error).splitlines()[0][:200]
+        reason = first_line(error)
         raise ReadError(f"its layers do not fit the published architecture: {reason}; download it again") from error
     return network.eval()
 

@@ -7,6 +7,7 @@ for rounding, whatever the number of processes.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,9 +108,12 @@ def find_group() -> Group | None:
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size < 2 or not distributed.is_available():
         return None
+    import torch._dynamo  # before the group exists: its functions would keep the group, and with it its threads
+
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    atexit.register(distributed.destroy_process_group)  # threads that outlive the interpreter abort the process
     return Group(distributed.get_rank(), size)
 
 
