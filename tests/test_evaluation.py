@@ -217,6 +217,8 @@ def test_what_is_mapped_for_whom() -> None:
     assert test.test == {"made/1"}
     assert test.train == {sample.name for sample in taken if sample.camera == "Canon1D"}
     assert not training_side(test, [own])
+    with pytest.raises(DataError, match="make some with c5 augment"):
+        make_folds(synthetic_cameras(["Canon1D"]), taken)
 
 
 def test_folds_stay_when_data_are_added() -> None:
@@ -243,7 +245,7 @@ def test_protocols_that_cannot_be_run_say_so() -> None:
     one = [sample for sample in photographs() if sample.camera == "Pixel"]
     with pytest.raises(DataError, match="nothing is left to train on"):
         make_folds(PROTOCOLS["leave-one-dataset-out"], one)
-    with pytest.raises(DataError, match="several datasets, or several cameras in one"):
+    with pytest.raises(DataError, match="needs several cameras in one dataset"):
         make_folds(PROTOCOLS["cross-sensor"], one)
     with pytest.raises(ParameterError, match="no dataset or camera is called 'Leica'"):
         make_folds(split_by_name(["Leica"], ["Pixel"]), one)
@@ -614,6 +616,15 @@ def run(protocol: Protocol, samples: Sequence[Sample], methods: Sequence[Method]
     return done
 
 
+def test_a_folder_that_cannot_be_used_is_refused_before_any_work(tmp_path: Path) -> None:
+    taken = photographs()
+    run(PROTOCOLS["cross-sensor"], taken, [Fragile(0)], tmp_path / "done")
+    (tmp_path / "file").touch()
+    for name, protocol in (("done", "ten-fold"), ("file", "cross-sensor")):
+        with pytest.raises(C5Error, match="choose another"):
+            evaluate(PROTOCOLS[protocol], taken, [Fragile(0)], tmp_path / name, track=lambda *_: pytest.fail("work"))
+
+
 def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     taken, protocol = photographs(), PROTOCOLS["cross-sensor"]
     run(protocol, taken, [Fragile(0)], tmp_path / "whole")
@@ -633,7 +644,7 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     for data in (relabelled, repainted, taken[:-1]):
         with pytest.raises(DataError, match="on other data; choose another folder"):
             run(protocol, data, [Fragile(0)], tmp_path / "parts")
-    with pytest.raises(DataError, match="choose another folder"):
+    with pytest.raises(DataError, match="of cross-sensor, not of ten-fold; choose another folder"):
         run(PROTOCOLS["ten-fold"], taken, [Fragile(0)], tmp_path / "parts")
     # Without the table, the folds that were run on other data are run again.
     (tmp_path / "parts" / "results.json").unlink()
@@ -863,6 +874,7 @@ def test_fields_are_set_in_the_name_of_a_method() -> None:
     for wrong, message in (
         ("m=many", "n_images must be int"),
         ("k=9", "no field is called 'k'"),
+        ("n", "'n' gives no value; write n=VALUE"),
         ("m=0", "must lie between 1 and 64"),
         ("n=24", "bins"),
         ("kind=round", "must be one of"),

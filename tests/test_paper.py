@@ -28,7 +28,7 @@ from c5.datasets.sample import Capture
 from c5.demo import VirtualCamera, render_roll
 from c5.evaluation.estimates import ESTIMATES, write_estimates
 from c5.evaluation.figures import draw_curves, draw_mean_histograms
-from c5.evaluation.methods import Classical, Method, Rolls
+from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task
 from c5.evaluation.paper import SETTINGS, count_published, make_rows, select_rows
 from c5.evaluation.report import read_published
 from c5.evaluation.significance import compare, interval
@@ -151,6 +151,18 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
     for line in lines:
         assert line.low < line.figures.mean < line.high
         assert line.networks == 0
+
+    # A method that fails is not mistaken for data that are missing.
+    class Broken(Classical):
+        def estimate(self, task: Task) -> dict[str, Estimates]:
+            raise DataError("no light in it")
+
+    def fail(text: str, rolls: Rolls) -> list[Method]:
+        return [Broken(text)]
+
+    said.clear()
+    run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "failed", fail, say=said.append)
+    assert said == ["gray-world: no light in it", "table 1, Cube+: gray-world: not run, for the reason above"]
     # Others are added, what is there stays.
     more = run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "run", find, jobs=2)
     assert {line.row for line in more} == {line.row for line in lines}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 import warnings
@@ -15,18 +14,20 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
+from command import c5
 from laws import textured
 
 from c5 import LinearImage, ParameterError, PluginError, plugins
 from c5.choices import Selection
 from c5.classical import METHODS
-from c5.color import as_illuminant
+from c5.color import angular_error, as_illuminant
 from c5.datasets import ImageFile, Sample, examine, read_samples
 from c5.datasets.prepared import prepare
 from c5.estimators import Estimator, find_estimator, list_estimators
 from c5.evaluation.methods import Rolls, Task
-from c5.evaluation.plugin import PluginMethod
-from c5.evaluation.protocols import Fold
+from c5.evaluation.plugin import PluginMethod, find_methods
+from c5.evaluation.protocols import PROTOCOLS, Fold
+from c5.evaluation.run import evaluate
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "c5-example"
 
@@ -76,11 +77,6 @@ def data(tmp_path: Path) -> Path:
             (folder / f"{index}.png").write_bytes(imagecodecs.png_encode(pixels))
             (folder / f"{index}.light").write_text(" ".join(map(str, light)))
     return tmp_path / "Studio"
-
-
-def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "c5.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
 
 
 # ---- the example package, by the command
@@ -332,3 +328,46 @@ def test_an_evaluation_gives_rolls_of_other_images(data: Path, tmp_path: Path, s
         assert source not in sources
         assert (set(cameras) == {"Beta"}) == (selection is not Selection.OTHER_CAMERA)
     assert all(cameras == [] for _, _, cameras, _ in seen[:4])
+
+
+def test_an_estimator_that_learns_is_taught_each_fold_and_nothing_else(packages: Path, tmp_path: Path) -> None:
+    code = """
+class Mine:
+    def learn(self, photographs):
+        assert not hasattr(self, "cameras"), "has learnt before"
+        self.cameras = {image.camera for image, _ in photographs}
+        self.lights = [light for _, light in photographs[:2]]
+
+    def __call__(self, image, roll):
+        assert image.camera not in self.cameras
+        return sum(self.lights)
+"""
+    (packages / "mine_learns.py").write_text(code)
+    samples = []
+    for camera, light in (("A", (1, 2, 3)), ("B", (3, 2, 1))):
+        for index in range(3):
+            illuminant = np.asarray(light) / np.linalg.norm(light)
+            np.save(tmp_path / f"{camera}{index}.npy", textured(index).astype(np.float32))
+            file = ImageFile(tmp_path / f"{camera}{index}.npy")
+            samples.append(Sample(file, illuminant, camera, "D", f"D/{camera}/{index}"))
+    (method,) = find_methods("mine_learns:Mine", Rolls((1,)))
+    assert method.learns
+    results = evaluate(PROTOCOLS["cross-sensor"], samples, [method], tmp_path / "run", jobs=2)
+    assert results is not None
+    expected = angular_error(np.array([1.0, 2, 3]), np.array([3.0, 2, 1]))
+    assert results.rows[0].statistics["D"].mean.mean == pytest.approx(float(expected), abs=1e-3)
+    # What goes wrong in it is named, with the fold.
+    (packages / "mine_fails.py").write_text(code.replace("self.lights =", "self.lights = 1 / 0 or"))
+    (broken,) = find_methods("mine_fails:Mine", Rolls((1,)))
+    with pytest.raises(PluginError, match=r"^D/A: learn of the estimator mine_fails:Mine failed: ZeroDivisionError"):
+        evaluate(PROTOCOLS["cross-sensor"], samples, [broken], tmp_path / "broken")
+
+
+def test_what_augmentation_is_not_for_is_said(example: Path, data: Path, tmp_path: Path) -> None:
+    code = "class Mine:\n    learn = print\n\n    def __call__(self, image, roll):\n        return 1, 1, 1\n"
+    (example / "mine_prints.py").write_text(code)
+    where = (data, "-o", tmp_path / "run", "--protocol", "cross-sensor", "--method", "gray-world", "--m", 1)
+    done = c5("evaluate", *where, "--method", "mine_prints:Mine", "--augmentation", "sampling")
+    assert done.returncode == 0, done.stderr
+    assert "mine_prints:Mine learns from made images that are in the data" in " ".join(done.stderr.split())
+    assert "gray-world learns" not in done.stderr

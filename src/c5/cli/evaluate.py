@@ -13,7 +13,17 @@ import typer
 from c5.choices import Format, Selection
 from c5.cli.archive import open_workers
 from c5.cli.console import complain, errors, print_markdown, show_progress, start_torch
-from c5.cli.options import AugmentationName, Bfloat16, Epochs, MatricesFile, Plots, RayAddress
+from c5.cli.options import (
+    AugmentationName,
+    Bfloat16,
+    Epochs,
+    Made,
+    MatricesFile,
+    Plots,
+    RayAddress,
+    ResumedFolder,
+    TestedData,
+)
 from c5.errors import ParameterError
 from c5.plotting import need_matplotlib
 
@@ -25,11 +35,8 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    data: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")],
+    data: TestedData,
+    out: ResumedFolder,
     protocol: Annotated[
         str,
         typer.Option(
@@ -55,7 +62,7 @@ def evaluate(
     epochs: Epochs = None,
     bfloat16: Bfloat16 = False,
     augmentation: AugmentationName = None,
-    made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
+    made: Made = None,
     matrices: MatricesFile = None,
     only: Annotated[list[str] | None, typer.Option(help="Use only these datasets or cameras.")] = None,
     train: Annotated[list[str] | None, typer.Option(help="For splits by name: train on these.")] = None,
@@ -105,6 +112,9 @@ def evaluate(
         if isinstance(found, Trained) and not found.model.file.training.get("cameras"):
             note = f"note: {found.name} does not say which cameras it was trained on; on those its errors prove nothing"
             errors.print(note)
+        if augmentation is not None and found.learns and not _is_trained(found.name):
+            note = f"note: --augmentation is for c5 and ffcc; {found.name} learns from made images that are in the data"
+            errors.print(note)
     samples = read_samples(data)
     if only:
         known = {name for sample in samples for name in (sample.dataset, sample.camera)}
@@ -117,7 +127,6 @@ def evaluate(
     if not methods:
         raise typer.Exit(1)
     warn_of_levels(samples)
-    typed = " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
     try:
         with ExitStack() as stack:
             results = run(
@@ -127,7 +136,7 @@ def evaluate(
                 out if ray is None else out.resolve(),
                 report=report_fold,
                 track=show_progress,
-                command=typed,
+                command=typed_command(),
                 jobs=jobs,
                 spread=None if ray is None else stack.enter_context(open_workers(ray, None)),
                 only=fold or (),
@@ -135,7 +144,7 @@ def evaluate(
                 estimates=estimates,
             )
     except KeyboardInterrupt:
-        errors.print("stopped; the same command goes on from here")
+        errors.print("stopped; the same command continues from here")
         raise
     if results is None:
         return
@@ -201,6 +210,11 @@ def _refuse_trained(
             )
             refused.append(model)
     return refused
+
+
+def typed_command() -> str:
+    """This command, as a shell takes it."""
+    return " ".join(["c5", *map(shlex.quote, sys.argv[1:])])
 
 
 def report_fold(done: Done) -> None:

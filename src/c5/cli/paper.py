@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from c5.cli.console import console, errors, print_table, show_progress
-from c5.cli.evaluate import find_methods, report_fold
-from c5.cli.options import Bfloat16, Datasets, Epochs, MatricesFile, Overwrite, Seed, check_free
+from c5.cli.evaluate import find_methods, report_fold, typed_command
+from c5.cli.options import (
+    Bfloat16,
+    Datasets,
+    Epochs,
+    Made,
+    MatricesFile,
+    Overwrite,
+    PrintedFile,
+    ResumedFolder,
+    Seed,
+    TestedData,
+    check_free,
+)
 
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method, Rolls
 
-app = typer.Typer(no_args_is_help=True, help="The tables and figures of the paper, ours beside the published ones.")
+app = typer.Typer(
+    no_args_is_help=True, help="Make the tables and figures of the paper, ours beside the published ones."
+)
 
-Table = Annotated[list[int] | None, typer.Option("--table", help="A table by its number; default: all.")]
-RowName = Annotated[list[str] | None, typer.Option("--row", help="Rows whose names contain this.")]
+Table = Annotated[list[int] | None, typer.Option("--table", help="The number of a table; default: all.")]
+RowName = Annotated[list[str] | None, typer.Option("--row", help="Only rows whose names contain this.")]
 
 
 @app.command("list")
@@ -34,17 +46,14 @@ def list_rows(table: Table = None, row: RowName = None) -> None:
 
 @app.command()
 def tables(
-    data: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")],
+    data: TestedData,
+    out: ResumedFolder,
     table: Table = None,
     row: RowName = None,
     seeds: Annotated[int, typer.Option(help="Networks to train for each row, each with its own seed.", min=1)] = 1,
     epochs: Epochs = None,
     bfloat16: Bfloat16 = False,
-    made: Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)] = None,
+    made: Made = None,
     matrices: MatricesFile = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; several use a GPU better.", min=1)] = 1,
 ) -> None:
@@ -70,7 +79,7 @@ def tables(
         matrices=None if matrices is None else read_matrices(matrices),
         report=report_fold,
         track=show_progress,
-        command=" ".join(["c5", *map(shlex.quote, sys.argv[1:])]),
+        command=typed_command(),
         jobs=jobs,
         say=errors.print,
     )
@@ -93,7 +102,7 @@ def page(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder with rows.csv, and the text in NAME.md files.")
     ],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
+    out: PrintedFile = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Make the page on the paper: its contents as a checklist."""
@@ -137,7 +146,7 @@ def filters(
     from c5.model import load_model
 
     check_free(out, overwrite)
-    console.print(draw_filters(out, load_model(model), cameras, seed=seed))
+    console.print(draw_filters(out, load_model(model), cameras, seed))
 
 
 @app.command()

@@ -1,17 +1,22 @@
-"""The file of all estimates of an evaluation: one row for each image and draw, as CSV or Parquet."""
+"""The file of all estimates of an evaluation: one row for each image and draw, as CSV or Parquet; CSV is read back."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from c5.errors import ParameterError
-from c5.io.files import write_file
+import numpy as np
+
+from c5.color import Float64s, as_illuminant
+from c5.datasets import Sample
+from c5.errors import DataError, ParameterError, ReadError
+from c5.io.files import read_bytes, write_file
 
 ESTIMATES = (
     *("image", "dataset", "camera", "method", "settings", "m", "selection", "fold", "seed", "draw"),
@@ -20,6 +25,16 @@ ESTIMATES = (
 """The columns. Illuminants are unit RGB, `error_deg` is the recovery error; what a method does not give is empty."""
 
 PARQUET = ".parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An image, its true light, and what a method found, the mean over the draws."""
+
+    sample: Sample
+    estimate: Float64s
+    error: float
+    uncertainty: float | None
 
 
 def check_estimates(path: Path) -> None:
@@ -41,3 +56,31 @@ def write_estimates(path: Path, records: Sequence[tuple[Any, ...]]) -> Path:
     writer.writerow(ESTIMATES)
     writer.writerows(records)
     return write_file(path, text.getvalue().encode())
+
+
+def read_estimates(
+    path: Path, samples: Sequence[Sample], method: str | None = None, m: int | None = None
+) -> list[Outcome]:
+    """What one method found, with one m, from a file that `c5 evaluate --estimates` has written."""
+    known = {sample.name: sample for sample in samples}
+    found: dict[str, list[list[float]]] = {}
+    rows: set[str] = set()
+    try:
+        table = list(csv.DictReader(io.StringIO(read_bytes(path).decode())))
+        for row in table:
+            if method in (None, row["method"]) and (m is None or row["m"] == str(m)):
+                rows.add(", ".join(filter(None, (row["method"], row["m"] and f"m = {row['m']}", row["selection"]))))
+                numbers = ("r", "g", "b", "error_deg", "uncertainty_deg")
+                found.setdefault(row["image"], []).append([float(row[name] or "nan") for name in numbers])
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise ReadError(f"{path}: not a file of estimates ({error}); let an evaluation write one") from error
+    if len(rows) != 1:
+        held = "; ".join(sorted(rows)) or "none of those"
+        raise ParameterError(f"{path}: choose one method and one m; it holds {held}")
+    tested = []
+    for name, draws in found.items():
+        if name not in known:
+            raise DataError(f"{path}: {name} is not among the images; give the data that were tested")
+        *light, degrees, unsure = np.mean(draws, axis=0).tolist()
+        tested.append(Outcome(known[name], as_illuminant(light), degrees, None if np.isnan(unsure) else unsure))
+    return tested

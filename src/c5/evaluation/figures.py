@@ -15,8 +15,8 @@ from c5.color import Float32s, Float64s, angular_error, rgb_to_uv
 from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
 from c5.errors import DataError, ParameterError, ReadError
+from c5.evaluation.estimates import Outcome, read_estimates
 from c5.evaluation.plots import COLORS
-from c5.evaluation.worst import Outcome, read_estimates
 from c5.histograms import Grid, histogram
 from c5.image import shrink
 from c5.io.files import write_file
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Track = Callable[[Sequence[Sample]], Iterable[Sample]]
 SHOWN = (-0.8, 1.6)
 """Where histograms are shown, in nats along u and v: cameras see nearly everything there."""
+ROLL = 8
+"""Additional images of each virtual camera."""
 
 
 def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = iter) -> Path:
@@ -60,7 +62,7 @@ def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = i
     return write_file(path, encode_figure(figure))
 
 
-def draw_filters(path: Path, model: Model, cameras: int = 4, roll: int = 8, seed: int = 3) -> Path:
+def draw_filters(path: Path, model: Model, cameras: int, seed: int) -> Path:
     """What a model emits for one rendered scene, seen by several virtual cameras that took the same photographs."""
     rng = np.random.default_rng(seed)
     chosen = [VirtualCamera.random(rng) for _ in range(cameras)]
@@ -75,7 +77,7 @@ def draw_filters(path: Path, model: Model, cameras: int = 4, roll: int = 8, seed
     ]
     figure = _figure(len(headings), cameras, 1.9)
     for row, camera in enumerate(chosen):
-        query, *others = render_roll(camera, roll + 1, np.random.default_rng(seed), (256, 384))
+        query, *others = render_roll(camera, 1 + ROLL, np.random.default_rng(seed), (256, 384))
         image = query.image
         profile = model.calibrate([photo.image for photo in others])
         counted = histogram(image, model.grid)

@@ -121,8 +121,8 @@ class Classical:
     """One of `c5.classical.METHODS`."""
 
     name: str
-    learns: bool = False
-    device: str = "CPU"
+    learns = False
+    device = "CPU"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -195,8 +195,8 @@ class Trained:
 
     model: Model
     rolls: Rolls
-    learns: bool = False
-    device: str = "CPU"
+    learns = False
+    device = "CPU"
     zones: tuple[int, int] | None = None
     """Rows and columns of the zones that it is given instead of pixels."""
     _profiles: dict[str, Profile] = field(default_factory=dict)
@@ -257,8 +257,8 @@ class TrainedApart:
 
     folder: Path
     rolls: Rolls
-    learns: bool = False
-    device: str = "CPU"
+    learns = False
+    device = "CPU"
     zones: tuple[int, int] | None = None
 
     @property

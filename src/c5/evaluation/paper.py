@@ -201,7 +201,7 @@ def make_rows() -> list[PaperRow]:
 
 
 def count_published() -> dict[int, int]:
-    """How many rows each table has, those of methods that are not ours included."""
+    """How many rows each table has, including methods that are not here."""
     tables = [int(table) for one in read_published() for table in one["tables"].split()]
     return {table: tables.count(table) for table in TABLES}
 

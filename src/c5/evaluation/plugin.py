@@ -6,14 +6,18 @@ import hashlib
 import inspect
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from c5 import plugins
 from c5.classical import METHODS
+from c5.color import Float64s
+from c5.datasets import Sample
 from c5.datasets.features import Feature
 from c5.errors import C5Error, ParameterError
 from c5.estimators import CLASSICAL, Estimator, find_estimator, is_model
@@ -26,18 +30,53 @@ IN_MEMORY = 512
 """Images kept at working size, about 1.5 MB each."""
 
 
+class Labelled(NamedTuple):
+    """An image that an estimator may learn from."""
+
+    image: LinearImage
+    """At working size; `image.camera` is its camera."""
+    illuminant: Float64s
+    """(3,) unit RGB."""
+
+
+class LabelledImages(Sequence[Labelled]):
+    """What a fold may be trained on. Images are read each time they are asked for: they may not fit into memory."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    @overload
+    def __getitem__(self, index: int) -> Labelled: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> LabelledImages: ...
+
+    def __getitem__(self, index: int | slice) -> Labelled | LabelledImages:
+        if isinstance(index, slice):
+            return LabelledImages(self._samples[index])
+        sample = self._samples[index]
+        return Labelled(shrink(sample.read()), sample.illuminant)
+
+
 @dataclass(frozen=True, eq=False)
 class PluginMethod:
-    """Somebody else's estimator, with rolls of other images of the camera."""
+    """Somebody else's estimator, with rolls of other images of the camera. If it has a method `learn`, it is taught on
+    each fold's training side first."""
 
     estimator: Estimator
     rolls: Rolls
-    learns: bool = False
-    device: str = "CPU"
+    device = "CPU"
 
     @property
     def name(self) -> str:
         return self.estimator.name
+
+    @property
+    def learns(self) -> bool:
+        return callable(getattr(self.estimator.function, "learn", None))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -52,7 +91,18 @@ class PluginMethod:
     def features(self) -> Sequence[Feature[Any]]:
         return self.rolls.features
 
+    def teach(self, task: Task) -> Estimator:
+        """The estimator after it has learnt from a fold. Each fold begins with a copy that has learnt nothing."""
+        if not self.learns:
+            return self.estimator
+        pupil: Any = deepcopy(self.estimator.function)
+        with plugins.guard(f"{task.fold.name}: learn of the estimator {self.name}"):
+            pupil.learn(LabelledImages(task.training))
+        return replace(self.estimator, function=pupil)
+
     def estimate(self, task: Task) -> dict[str, Estimates]:
+        estimator = self.teach(task)
+
         @lru_cache(IN_MEMORY)
         def read(index: int) -> LinearImage:
             return shrink(task.photographs[index].read())
@@ -63,7 +113,7 @@ class PluginMethod:
             for row in task.track(range(len(task.queries)), f"{self.name}, {variant}, {task.fold.name}"):
                 for repeat, rolls in enumerate(repeats):
                     roll = [read(int(index)) for index in rolls[row]]
-                    illuminants[repeat, row] = self.estimator(read(int(task.queries[row])), roll).illuminant
+                    illuminants[repeat, row] = estimator(read(int(task.queries[row])), roll).illuminant
             result[variant] = Estimates(illuminants)
         return result
 

@@ -260,11 +260,18 @@ PROTOCOLS = {
 }
 
 
+NEEDED = {"leave-two-datasets-out": "three datasets", "leave-one-camera-out": "several cameras"}
+"""What data without any fold lack, by protocol."""
+
+
 def make_folds(protocol: Protocol, samples: Sequence[Sample]) -> list[Fold]:
     """The folds of a protocol, each with something on both sides."""
     folds = protocol.folds([sample for sample in samples if protocol.tests_made or not sample.made])
+    if not folds and protocol.tests_made:
+        more = "make some with c5 augment --source and --target, and give them beside the photographs"
+        raise DataError(f"{protocol.name} tests images that are made from those it trains on; {more}")
     if not folds:
-        needed = "several datasets, or several cameras in one"
+        needed = NEEDED.get(protocol.name, "several cameras in one dataset")
         raise DataError(f"{protocol.name} needs {needed}; give more data, or choose another protocol")
     for fold in folds:
         if not fold.train or not fold.test:

@@ -33,9 +33,8 @@ from c5.choices import Selection
 from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
-from c5.io.files import write_file
+from c5.io.files import read_bytes, write_file
 from c5.metrics import RepeatedStatistics, Statistics, bound_factors, summarize_repeats, worst_found
-from c5.regular import read_regular
 from c5.rolls import MOST_VIVID
 
 FORMAT, VERSION = "c5-results", 1
@@ -132,9 +131,9 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         try:
-            content = json.loads(read_regular(path).decode())
+            content = json.loads(read_bytes(path).decode())
             if content["format"] != FORMAT:
-                raise ReadError(f"{path}: no results of an evaluation")
+                raise ReadError(f"{path}: not the results of an evaluation")
             if content["version"] > VERSION:
                 raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
             _check(content, SHAPE)
@@ -149,10 +148,8 @@ class Results:
             head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
             lights = _scale(content.get("lights", {}), 0.001)
             return cls(**head, rows=rows, lights=lights, photographs=content.get("photographs", {}))
-        except OSError as error:
-            raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise ReadError(f"{path}: damaged, or no results of an evaluation ({error}); make it again") from error
+            raise ReadError(f"{path}: damaged, or not the results of an evaluation ({error}); make it again") from error
 
     @property
     def datasets(self) -> list[str]:

@@ -33,7 +33,7 @@ from c5.evaluation.methods import digest as make_digest
 from c5.evaluation.plugin import is_outdated
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
-from c5.io.files import write_file
+from c5.io.files import check_folder, write_file
 from c5.parallel import Spread, in_parallel
 from c5.regular import read_regular
 
@@ -82,13 +82,16 @@ def evaluate(
         twice = next(name for name in names if names.count(name) > 1)
         raise ParameterError(f"two methods are called {twice!r}; a table could not tell them apart: rename one")
     tested = {name for fold in folds for name in fold.test}
+    images = group_images([name for fold in folds for name in fold.test])
+    check_folder(folder)
+    before = None if only else _load_results(folder / "results.json", protocol.name, images)
     samples = _prepare(samples, methods, track, tested)
     contents = {sample.name: _content(sample) for sample in track(samples, "looking at the data")}
-    images = group_images([name for fold in folds for name in fold.test])
     described = [_describe(fold, samples) for fold in folds]
     data = make_digest([contents[sample.name] for sample in samples])
-    before = None if only else _load_results(folder / "results.json", protocol.name, images, described, data)
     if before is not None:
+        if (before.folds, before.data) != (described, data):
+            raise _other(folder / "results.json", before, protocol.name)
         before = replace(before, rows=[row for row in before.rows if not _outdated(row, say)])
     photographs = [sample for sample in samples if not sample.made or sample.name in tested]
     run = _Run(samples, photographs, contents, data, folder, track, command)
@@ -254,22 +257,25 @@ def _check(given: Estimates, images: int, method: str) -> None:
     if len(shape) != 3 or shape[1:] != (images, 3):
         raise ParameterError(f"{method}: illuminants must have the shape (repeats, {images}, 3), not {shape}")
     if not np.isfinite(given.illuminants).all() or not (np.min(given.illuminants, axis=-1) >= 0).all():
-        raise ParameterError(f"{method}: an illuminant is not finite, or negative; mend the method and run it again")
+        raise ParameterError(f"{method}: an illuminant is not finite, or negative; fix the method and run it again")
     unsure = given.uncertainties
     if unsure is not None and (np.shape(unsure) != shape[:2] or not np.isfinite(unsure).all()):
         raise ParameterError(f"{method}: uncertainties must be finite, of the shape {shape[:2]}")
 
 
-def _load_results(
-    path: Path, protocol: str, images: dict[str, list[str]], folds: list[dict[str, Any]], data: str
-) -> Results | None:
-    """The results that a folder holds already, if they can stand in one table with those to come."""
+def _load_results(path: Path, protocol: str, images: dict[str, list[str]]) -> Results | None:
+    """The results that a folder holds already, if they are of the same protocol and images as those to come."""
     if not path.exists():
         return None
     before = Results.load(path)
-    if (before.protocol, before.images, before.folds, before.data) != (protocol, images, folds, data):
-        raise DataError(f"{path}: of {before.protocol} on other data; choose another folder, or remove this one")
+    if (before.protocol, before.images) != (protocol, images):
+        raise _other(path, before, protocol)
     return before
+
+
+def _other(path: Path, before: Results, protocol: str) -> DataError:
+    why = " on other data" if before.protocol == protocol else f", not of {protocol}"
+    return DataError(f"{path}: of {before.protocol}{why}; choose another folder, or remove this one")
 
 
 def _prepare(samples: Sequence[Sample], methods: Sequence[Method], track: Track, tested: set[str]) -> list[Sample]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from c5.color import Float64s, rgb_to_uv
+from c5.colorimetry.adaptation import srgb_matrix
 from c5.colorimetry.temperature import show_kelvin
-from c5.errors import ParameterError
 from c5.evaluation.sensor import ALONE, PROFILED, Sensor, Shot, advise
 from c5.metrics import summarize
 from c5.photos.page import embed, make_page, make_table
@@ -23,7 +23,7 @@ SHOWN_METHODS = 5
 """Methods whose errors are drawn: the model's, and the best of the others."""
 WIDTH = 360
 MARKED_KELVINS = (2500, 3200, 4000, 5000, 6500, 9000)
-INK, FAINT, BLUE, ORANGE = "#222222", "#78766f", "#2b6ca3", "#d9731a"
+FAINT, BLUE, ORANGE = "#78766f", "#2b6ca3", "#d9731a"
 
 STYLE = """
 .cards { display: flex; gap: 14px; flex-wrap: wrap; margin: 18px 0 6px; }
@@ -126,15 +126,7 @@ def _explain(shot: Shot) -> str:
 
 
 def _picture(sensor: Sensor, shot: Shot, light: Float64s | None) -> bytes:
-    from c5.colorimetry.adaptation import adapt_to_srgb, locate_light
-
-    matrix = None
-    if light is not None and sensor.matrices is not None:
-        try:
-            kelvin = 1e6 / locate_light(light, sensor.matrices).mired
-            matrix = adapt_to_srgb(sensor.matrices.matrix(kelvin), light)
-        except ParameterError:
-            matrix = None
+    matrix = None if light is None else srgb_matrix(light, sensor.matrices)
     small = shot.small
     pixels = render(small.rgb, np.ones(small.rgb.shape[:2], np.bool_), light, matrix, small.clipped)
     return encode_picture(np.asarray(fit(pixels, WIDTH, WIDTH)), "shot.jpg")

@@ -87,11 +87,13 @@ def run_rows(
     measured = {(line.table, line.row): line for line in load_rows(folder)}
     works = dict.fromkeys((row.work for row in rows), None)
     found: dict[Work, _Task] = {}
+    failed: set[Work] = set()
     for work in works:
         try:
             task = _find_task(work, samples, folder, find, matrices)
         except DataError as error:  # images cannot be made from data without pixels
             say(f"{work.method}: {error}")
+            failed.add(work)
             continue
         if task is not None:
             found[work] = task
@@ -121,7 +123,9 @@ def run_rows(
         results = done[row.work]
         line = None if results is None else _measure(row, results, found[row.work].method)
         if line is None:
-            say(f"table {row.table}, {row.name}: left out, its data are not given")
+            stopped = row.work in failed or (row.work in found and results is None)
+            why = "not run, for the reason above" if stopped else "left out, its data are not given"
+            say(f"table {row.table}, {row.name}: {why}")
             continue
         measured[row.table, row.name] = line
         save_rows(folder, measured.values())
@@ -240,7 +244,7 @@ def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
 
 
 def gather_rows(folders: Sequence[Path], out: Path) -> Path:
-    """Add the rows of some folders to those of another; if a row is there twice, the last one stays."""
+    """Add the rows of some folders to those of another; if a row appears twice, the last one stays."""
     for folder in folders:
         if not (folder / ROWS).exists():
             raise DataError(f"{folder / ROWS}: no such file; give folders in which rows of the paper were run")
@@ -253,7 +257,7 @@ def make_checklist(folder: Path) -> str:
     words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
     if "<!-- tables -->" not in words:
         raise DataError(
-            f"{folder}: its words have no place for the tables; write <!-- tables --> in one of its .md files"
+            f"{folder}: its text has no place for the tables; write <!-- tables --> in one of its .md files"
         )
     return words.replace("<!-- tables -->", "\n\n".join(_format_tables(load_rows(folder)))) + "\n"
 

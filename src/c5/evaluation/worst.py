@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from c5.color import Bools, Float64s, as_illuminant, rgb_to_uv
+from c5.color import Bools, Float64s, rgb_to_uv
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import dng_temperature, show_kelvin
-from c5.datasets import Sample
 from c5.datasets.facts import match_name
-from c5.errors import DataError, ParameterError, ReadError
+from c5.evaluation.estimates import Outcome
 from c5.evaluation.lights import LIGHTS, kinds, warmth
 from c5.image import LinearImage, shrink
 from c5.io.files import write_file
 from c5.metrics import bound_errors
 from c5.parallel import in_parallel
 from c5.photos.picture import Frame, develop, encode_picture, make_sheet
-from c5.regular import read_regular
 
 PIXELS = 64 * 64
 """Images are looked at in this many pixels."""
@@ -32,16 +27,6 @@ NEAR_GRAY = 0.1  # nats
 """Colors this close to a light are gray in it: about 3 degrees."""
 ONE_HUE, LITTLE_GRAY, ABSENT = 0.9, 0.05, 0.1
 """Above the first an image is of one hue, below the second it has little gray, above the third much of it is lost."""
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """An image, its true light, and what a method found, the mean over the draws."""
-
-    sample: Sample
-    estimate: Float64s
-    error: float
-    uncertainty: float | None
 
 
 class Looks(NamedTuple):
@@ -56,36 +41,6 @@ class Looks(NamedTuple):
     """The share of its pixels that count within `NEAR_GRAY` of the light."""
     gray_estimated: float
     """The same for the estimate."""
-
-
-def read_estimates(
-    path: Path, samples: Sequence[Sample], method: str | None = None, m: int | None = None
-) -> list[Outcome]:
-    """What one method found, with one m, from a file that `c5 evaluate --estimates` has written."""
-    known = {sample.name: sample for sample in samples}
-    found: dict[str, list[list[float]]] = {}
-    rows: set[str] = set()
-    try:
-        table = list(csv.DictReader(io.StringIO(read_regular(path).decode())))
-        for row in table:
-            if method in (None, row["method"]) and (m is None or row["m"] == str(m)):
-                rows.add(", ".join(filter(None, (row["method"], row["m"] and f"m = {row['m']}", row["selection"]))))
-                numbers = ("r", "g", "b", "error_deg", "uncertainty_deg")
-                found.setdefault(row["image"], []).append([float(row[name] or "nan") for name in numbers])
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
-    except (KeyError, ValueError, TypeError, csv.Error) as error:
-        raise ReadError(f"{path}: no file of estimates ({error}); let an evaluation write one") from error
-    if len(rows) != 1:
-        held = "; ".join(sorted(rows)) or "none of those"
-        raise ParameterError(f"{path}: choose one method and one m; it holds {held}")
-    tested = []
-    for name, draws in found.items():
-        if name not in known:
-            raise DataError(f"{path}: {name} is not among the images; give the data that were tested")
-        *light, degrees, unsure = np.mean(draws, axis=0).tolist()
-        tested.append(Outcome(known[name], as_illuminant(light), degrees, None if np.isnan(unsure) else unsure))
-    return tested
 
 
 def measure_looks(image: LinearImage, illuminant: Float64s, estimate: Float64s) -> Looks:
