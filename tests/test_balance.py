@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import command
 import imagecodecs
 import numpy as np
 import pytest
@@ -680,12 +681,8 @@ def test_an_output_of_another_package_is_a_flag_like_any_other(tmp_path: Path) -
         "[c5.outputs]\nplain-text = lights:gains\nbroken = lights:broken\n"
     )
     path = save(tmp_path / "photos" / "a.npy")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path]), "XDG_DATA_HOME": str(tmp_path)}
-
-    def c5(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "c5.cli", "balance", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
-
+    environment = {"PYTHONPATH": os.pathsep.join([str(site), *sys.path]), "XDG_DATA_HOME": str(tmp_path)}
+    c5 = partial(command.c5, "balance", environment=environment)
     assert "--plain-text" in c5("--help").stdout
     done = c5(str(path), "--plain-text")
     assert done.returncode == 0, done.stderr
@@ -881,7 +878,7 @@ def test_outputs_of_the_set_are_looked_at_before_the_work(tmp_path: Path, monkey
     missing = tmp_path / "missing.npy"
     code, _, stderr = run("balance", *photos, missing, "--csv", "--sheet", "--json", "--out", out, "--overwrite")
     assert code == 1
-    assert f"c5: {out / 'balance.csv'}: is no file" in stderr
+    assert f"c5: {out / 'balance.csv'}: is not a file" in stderr
     assert f"c5: {missing}: " in stderr
     assert len((out / "balance.jsonl").read_text().splitlines()) == 3
     # What exists stays, and nothing is read for it.

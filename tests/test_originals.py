@@ -476,6 +476,8 @@ def test_undo_takes_back_all_that_was_written_and_nothing_else(tmp_path: Path, m
     assert contents(tmp_path) == before
     code, _, stderr = run("balance", photos, "--undo")
     assert (code, stderr) == (0, "0 removed, 0 restored, 0 kept with your changes, 0 failed\n")
+    code, _, stderr = run("balance", tmp_path / "phtoos", "--undo")
+    assert (code, stderr.splitlines()[0]) == (1, f"c5: {tmp_path / 'phtoos'}: no such file; check the path")
 
 
 def test_a_dry_run_tells_what_will_be_written(tmp_path: Path) -> None:
@@ -499,6 +501,22 @@ def test_a_dry_run_tells_what_will_be_written(tmp_path: Path) -> None:
     told = [[line for line in each.splitlines() if line.startswith("c5: ")] for each in (stderr, said)]
     assert told[0] == told[1]
     assert stderr.splitlines()[-1].replace("to write", "written") == said.splitlines()[-1]
+
+
+def test_undo_leaves_the_contact_sheet_of_another_shoot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its photographs have the same names. More photographs than the sheet shows do no harm."""
+    for index, name in enumerate(("one/a.dng", "one/b.dng", "two/a.dng", "two/b.dng")):
+        save(tmp_path / name, index)
+    monkeypatch.chdir(tmp_path)
+    sheet = tmp_path / "sheet.jpg"
+    assert run("balance", tmp_path / "one", "--sheet")[0] == 0
+    for asked in ("two", "one/a.dng"):
+        for flag in ([], ["--sheet"]):
+            code, _, stderr = run("balance", tmp_path / asked, "--undo", *flag)
+            assert (code, sheet.exists()) == (0, True)
+            assert stderr.splitlines()[0] == "sheet.jpg: kept, since it shows other photographs"
+    assert run("balance", tmp_path / "one", tmp_path / "two", "--undo")[0] == 0
+    assert not sheet.exists()
 
 
 def test_undo_never_removes_a_photograph(tmp_path: Path) -> None:

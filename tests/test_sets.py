@@ -25,6 +25,7 @@ from c5.colorimetry.spectra import black_body, daylight
 from c5.demo import VirtualCamera
 from c5.demo.dng import Layout, encode_dng
 from c5.demo.shoots import SHOOTS, TRUTH, render_shoot, write_shoot
+from c5.errors import ReadError
 from c5.io.raw import read_photograph
 from c5.model import load_model
 from c5.photos.balancing import UNCERTAIN_DEG, Balance, Settings, balance
@@ -350,7 +351,7 @@ def test_a_bad_rectangle_is_one_line_and_the_rest_is_done(card: Path, box: tuple
     assert len(parts(done)) == 1
     _, failures = balance_sets(shots, Sets(references=(Reference(Path("other.dng")),)), Fallback.NONE, str)
     assert [failure.message for failure in failures] == [
-        "other.dng: is no photograph of this set that can be read; a reference is one of them"
+        "other.dng: is not a readable photograph of this set; a reference must be one"
     ]
 
 
@@ -408,7 +409,7 @@ def test_the_command_writes_groups_and_takes_an_edited_file_back(
     Path("foreign.csv").write_text("x\n")
     code, _, stderr = run("balance", wedding, "--sets", "--groups", "foreign.csv", "--catalog", catalog)
     assert code != 0
-    assert "no file of groups" in stderr
+    assert "not a file of groups" in stderr
     assert Path("foreign.csv").read_text() == "x\n"
     code, _, stderr = run("balance", wedding, "--groups", "new.csv")
     assert code != 0
@@ -462,3 +463,17 @@ def test_shoots_have_their_lights() -> None:
             assert frame.photo.raw.shape == (32, 48, 3)
     with pytest.raises(ParameterError, match="there are wedding, hike, concert"):
         next(render_shoot("funeral", 1, np.random.default_rng(1)))
+
+
+def test_without_its_gray_card_nothing_is_written(wedding: Path, tmp_path: Path) -> None:
+    """Else its group would get the balance that the card was to replace."""
+    paths = sorted(wedding.glob("*.dng"))
+    for card in (paths[0], tmp_path / "other.dng"):
+        with pytest.raises(ReadError, match=r"not inside|not a readable photograph of this set"):
+            next(balance(paths, Settings(sets=Sets(references=(Reference(card, (9000, 0, 5, 5)),)))))
+
+
+def test_a_photograph_in_two_groups_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("file,group\na.dng,1\nb.dng,1\nx/../a.dng,2\n")
+    with pytest.raises(ReadError, match=r"a\.dng is in two groups, 1 and 2; remove one"):
+        read_groups(tmp_path / "groups.csv")

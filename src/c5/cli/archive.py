@@ -43,7 +43,7 @@ def archive(
             reading = Reading(black, white, assume_srgb)
             done = run(source, out, spread, model=loaded, camera=camera, reading=reading, report=progress.show)
     except KeyboardInterrupt:
-        complain("stopped; the same command goes on from there")
+        complain("stopped; the same command continues from there")
         raise typer.Exit(130) from None
     failed = f"{done.failed} failed (their rows have an error)" if done.failed else "none failed"
     cameras = plural(done.cameras, "camera")
@@ -51,7 +51,7 @@ def archive(
         f"{out}: {plural(done.files, 'photograph')} of {cameras} in {plural(len(done.parts), 'part')}, {failed}"
     )
     if done.unread:
-        complain(f"{plural(done.unread, 'file')} could not be read now; the same command tries them again")
+        complain(f"{plural(done.unread, 'file')} could not be read now; the same command will retry them")
         raise typer.Exit(1)
 
 

@@ -18,7 +18,17 @@ import typer
 from c5.choices import SELECTIONS, Fallback, Selection
 from c5.cli.config import find_taste
 from c5.cli.console import Follower, complain, console, errors, print_table, progress_bar
-from c5.cli.options import LOOKS, AssumeSrgb, Black, CameraName, CatalogFile, ModelName, ProfileFile, White
+from c5.cli.options import (
+    LOOKS,
+    AssumeSrgb,
+    Black,
+    CameraName,
+    CatalogFile,
+    ModelName,
+    ProfileFile,
+    White,
+    warn_of_profile,
+)
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
@@ -257,7 +267,7 @@ def make_settings(context: typer.Context, catalog: Catalog | None, outputs: Mapp
 
 def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
     """Undo what was written for photographs: all kinds of output, unless some are named."""
-    from c5.photos.writing import Undone, plan_outputs, remove_own, undo_output
+    from c5.photos.writing import Undone, plan_outputs, remove_sheet, undo_output
 
     kinds = outputs or (BUILT_IN if not sheet else {})
     places, _ = plan_outputs(asked.paths, kinds, out, asked.root)
@@ -268,9 +278,13 @@ def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, s
     ]
     for place in sorted((out or Path()).glob("sheet*.jpg")) if sheet or not outputs else []:
         if re.fullmatch(r"sheet(-\d+)?\.jpg", place.name):
-            tasks.append((place, partial(remove_own, place, dry_run=dry_run)))
+            tasks.append((place, partial(remove_sheet, place, asked.paths, dry_run=dry_run)))
     done = dict.fromkeys(Undone, 0)
-    failures = []
+    failures: list[C5Error] = []
+    found = {path for (path, _), place in places.items() if os.path.lexists(place)}
+    for path in asked.named - found:  # without their photographs, files can still be undone
+        if not os.path.lexists(path):
+            failures.append(ReadError(f"{path}: no such file; check the path"))
     for place, task in tasks:
         try:
             became = task()
@@ -282,7 +296,7 @@ def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, s
             errors.print(f"{printable(place)}: {'would be ' if dry_run else ''}{became.value}")
     for failure in failures:
         complain(failure)
-    counts = {what.value: count for what, count in done.items() if what is not Undone.FOREIGN}
+    counts = {what.value: count for what, count in done.items() if what not in (Undone.OTHERS, Undone.FOREIGN)}
     errors.print(", ".join(f"{count} {what}" for what, count in (counts | {"failed": len(failures)}).items()))
     if failures:
         raise typer.Exit(1)
@@ -323,6 +337,7 @@ class Run:
         self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
         self.failures: dict[str, None] = {}
         self.rolls: set[Roll] = set()
+        self.cameras: set[str | None] = set()
         self.rows: list[dict[str, Any]] = []
         self.page: list[Balance] = []
         self.custom: list[str] = []
@@ -419,6 +434,9 @@ class Run:
             self.rolls.add(result.roll)
             self.fail(*(failure.message for failure in result.roll.failures))
             _print_roll(result.roll, selection)
+        if result.photo.camera not in self.cameras:
+            self.cameras.add(result.photo.camera)
+            warn_of_profile(result.path, result.photo.camera, result.roll.profile)
         for item in made:
             if isinstance(item, CustomBalanceError):
                 self.custom.append(str(item))
@@ -480,6 +498,7 @@ class Run:
     def _write_page(self) -> None:
         from c5.photos.picture import encode_picture
         from c5.photos.summary import draw_sheet
+        from c5.photos.writing import name_shown
 
         number, page = (len(self.rows) - 1) // PAGE, self.page
         self.page = []
@@ -487,7 +506,8 @@ class Run:
         if len(self.sheets) > 1:
             title = f"Photographs {number * PAGE + 1} to {number * PAGE + len(page)}"
         place = self.sheets[number]
-        self._write_for_set(place, lambda: encode_picture(draw_sheet(title, page), place.name))
+        shown = name_shown(result.path for result in page)
+        self._write_for_set(place, lambda: encode_picture(draw_sheet(title, page), place.name, shown))
 
     def _write_for_set(self, place: Path, make: Callable[[], bytes]) -> None:
         """Write a file for the whole set, unless it exists already."""

@@ -54,7 +54,7 @@ def add(
             added = opened.add(folders, jobs=jobs, camera=camera, retry=retry, track=track, reading=reading)
             nameless = sum(row.images for row in opened.status() if row.camera is None)
     except KeyboardInterrupt:
-        complain("stopped; what was read is kept, and the same command goes on from there")
+        complain("stopped; what was read is kept, and the same command continues from there")
         raise typer.Exit(130) from None
     counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
     console.print(", ".join(f"{count} {name}" for name, count in counts.items()))

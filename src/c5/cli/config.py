@@ -61,7 +61,7 @@ def _read_look(where: str, entry: dict[str, Any]) -> Rule:
     kinds |= {"tint": number, "learned": (bool,)}
     for key, value in entry.items():
         if key not in kinds:
-            raise ParameterError(f"{where}: {key} is no key of a look; there are {', '.join(kinds)}")
+            raise ParameterError(f"{where}: {key} is not a key of a look; there are {', '.join(kinds)}")
         if type(value) not in kinds[key]:
             wanted = {str: "text", bool: "true or false"}.get(kinds[key][0], "a number")
             raise ParameterError(f"{where}: {key} must be {wanted}, not {value!r}")

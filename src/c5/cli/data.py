@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,10 +83,7 @@ def pack(
 
     check_free(out, overwrite)
     samples, problems = _examine(data, layout)
-
-    def track(items: Iterable[Sample]) -> Iterable[Sample]:
-        return show_progress(list(items), "packing")
-
+    track = partial(_track, what="packing")
     report = write_images(out, lambda: write_pack(samples, out, track, overwrite))
     _name_left_out(problems + report.skipped)
 
@@ -126,10 +124,7 @@ def prepare(
     samples, problems = _examine(data, layout)
     if zones is not None:
         samples = [zone_sample(sample, parse_zones(zones)) for sample in samples]
-
-    def track(items: Iterable[Sample]) -> Iterable[Sample]:
-        return show_progress(list(items), "preparing")
-
+    track = partial(_track, what="preparing")
     report = write_images(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
     _name_left_out(problems + report.skipped)
 
@@ -186,6 +181,10 @@ def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[P
     return samples, problems
 
 
+def _track(items: Iterable[Sample], what: str) -> Iterable[Sample]:
+    return show_progress(list(items), what)
+
+
 def _name_left_out(problems: list[Problem]) -> None:
     if problems:
         _print_problems(problems, "left out: ")
@@ -197,7 +196,7 @@ def write_images(out: Path, write: Callable[[], Report]) -> Report:
     try:
         report = write()
     except KeyboardInterrupt:
-        complain(f"stopped; the same command goes on from {out}.part")
+        complain(f"stopped; the same command continues from {out}.part")
         raise typer.Exit(130) from None
     size = out.stat().st_size
     each = f"{size / 1e6:.1f} MB, {size / report.written / 1e3:.0f} KB each"

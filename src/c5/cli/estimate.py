@@ -52,13 +52,12 @@ def estimate(
 
     reading = Reading(black, white, assume_srgb)
     if method is not None and model is not None:
-        raise ParameterError("--method and --model say the same twice: give one of them")
+        raise ParameterError("--method and --model both choose the estimator: give one of them")
     estimator: Callable[[LinearImage], Estimate]
-    camera = None
+    known_camera = None
     if method is None or is_model(method):
         loaded = load_model(model or method, threads=threads)
         known_camera = options.find_roll(roll, profile, loaded, reading).profile
-        camera = None if known_camera is None else known_camera.camera
         estimator = partial(loaded.estimate, profile=known_camera)
     else:
         estimator = _use_method(method, roll, profile, reading)
@@ -69,8 +68,7 @@ def estimate(
             photograph = reading.read(path)
             known = pick_matrices(table, photograph.image.camera) or photograph.matrices
             found = _describe(path, estimator(photograph.image), known)
-            if None not in (camera, photograph.image.camera) and photograph.image.camera != camera:
-                complain(f"{path}: of {photograph.image.camera}, but the profile is of {camera}; do not trust it")
+            options.warn_of_profile(path, photograph.image.camera, known_camera)
         except C5Error as error:
             failures.append(error)
             continue
@@ -95,7 +93,7 @@ def _use_method(
 
     estimator = find_estimator(name)
     if profile is not None or (roll is not None and not estimator.takes_roll):
-        raise ParameterError(f"{name} needs nothing of the camera: leave out --roll and --profile")
+        raise ParameterError(f"{name} learns nothing about the camera: leave out --roll and --profile")
     return partial(estimator, roll=[] if roll is None else list(_read_images(roll, reading)))
 
 

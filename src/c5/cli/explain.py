@@ -36,4 +36,5 @@ def explain(
     reading = Reading(black, white, assume_srgb)
     known = options.find_roll(roll, profile, loaded, reading, thumbnails=True)
     photograph = reading.read(file)
+    options.warn_of_profile(file, photograph.image.camera, known.profile)
     console.print(write_picture(out, draw_explanation(loaded, photograph.image, known, photograph.matrices)))

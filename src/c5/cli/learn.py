@@ -50,8 +50,8 @@ def learn(
 
     if forget:
         if folders or show:
-            raise ParameterError("--forget goes alone: it removes what was learned")
-        console.print(f"{look_path()}: {'removed' if forget_look() else 'nothing is learned'}")
+            raise ParameterError("--forget stands alone: it removes what was learned")
+        console.print(f"{look_path()}: {'removed' if forget_look() else 'nothing has been learned'}")
         return
     if not folders and not show:
         raise ParameterError("give folders of photographs that you have balanced, or --show or --forget")
@@ -75,7 +75,7 @@ def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:
 
     for folder in folders:
         if not folder.exists():
-            raise ReadError(f"{folder}: no such folder; give those of photographs that you have balanced")
+            raise ReadError(f"{folder}: no such folder; give folders of photographs that you have balanced")
     asked = list_photographs(folders)
     for failure in asked.unreadable:
         complain(failure.message)

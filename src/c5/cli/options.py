@@ -12,7 +12,7 @@ from c5.cli.console import complain, show_progress
 from c5.errors import ParameterError, WriteError
 
 if TYPE_CHECKING:
-    from c5.model import Model
+    from c5.model import Model, Profile
     from c5.photos.photo import Reading
     from c5.photos.rolls import Roll
 
@@ -23,6 +23,9 @@ Photographs = Annotated[
 ]
 Datasets = Annotated[
     list[Path], typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, or .c5data packs.")
+]
+TestedData = Annotated[
+    list[Path], typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files.")
 ]
 AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
 Black = Annotated[float, typer.Option("--black", help="The black level; default: the file's own.", show_default=False)]
@@ -61,8 +64,9 @@ RayAddress = Annotated[
         "--ray", help="Work on the Ray cluster at this address: HOST:PORT, ray://HOST:PORT or auto.", metavar="ADDRESS"
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Another number gives another result.", min=0)]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
+Made = Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
 
 # The look; the names are those of the fields of `c5.photos.taste.Look`
@@ -96,6 +100,10 @@ LOOKS: dict[str, tuple[object, object]] = {
 
 OutFile = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")]
+PrintedFile = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")]
+ResumedFolder = Annotated[
+    Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
 Plots = Annotated[Path | None, typer.Option("--plots", help="A folder to draw plots into.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line, instead of a table.")]
@@ -121,6 +129,13 @@ def _refuse_catalogued(files: list[Path]) -> None:
                     raise WriteError(f"{file}: is in the catalogue; choose another name")
 
 
+def warn_of_profile(path: Path, camera: str | None, profile: Profile | None) -> None:
+    """Say that a photograph is from another camera than its profile, if the names of both are known."""
+    known = None if profile is None else profile.camera
+    if None not in (camera, known) and camera != known:
+        complain(f"{path}: from {camera}, but the profile is of {known}; do not trust it")
+
+
 def find_roll(
     folder: Path | None, profile: Path | None, model: Model, reading: Reading, *, thumbnails: bool = False
 ) -> Roll:
@@ -129,7 +144,7 @@ def find_roll(
     from c5.photos.rolls import Origin, Roll
 
     if folder is not None and profile is not None:
-        raise ParameterError("--roll and --profile say the same twice: give one of them")
+        raise ParameterError("--roll and --profile both describe the camera: give one of them")
     if folder is not None:
         return read_roll(folder, model, reading, thumbnails=thumbnails)
     if profile is None:

@@ -9,14 +9,14 @@ import typer
 
 from c5.choices import Format
 from c5.cli.console import console
-from c5.cli.options import Overwrite, Plots, check_free
+from c5.cli.options import Overwrite, Plots, PrintedFile, check_free
 
 
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder of results: NAME.json, and NAME.md with text about them.")
     ],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write; default: print it.")] = None,
+    out: PrintedFile = None,
     overwrite: Overwrite = False,
     style: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MARKDOWN,
     plots: Plots = None,

@@ -50,7 +50,7 @@ def studio(
     from c5.studio.session import Session
 
     if not folder.is_dir():
-        raise ReadError(f"{folder}: no such folder; give one of photographs")
+        raise ReadError(f"{folder}: no such folder; give a folder of photographs")
     if out is not None:
         check_folder(out)
     loaded, taste = load_model(model), find_taste(ctx)
@@ -76,4 +76,4 @@ def studio(
             pass
         finally:
             session.close()
-    errors.print("what you decided is kept; the same command goes on from there")
+    errors.print("what you decided is kept; the same command continues from there")

@@ -39,7 +39,7 @@ def train(
         typer.Option("--set", metavar="FIELD=VALUE", help="A field of the recipe: m=7, n=128, G=true, uv=false ..."),
     ] = None,
     epochs: Epochs = None,
-    seed: Annotated[int | None, typer.Option(help="Another number gives another result.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.", min=0)] = None,
     hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
     augmentation: AugmentationName = None,
     made: Annotated[int | None, typer.Option(help="How many images to make; default: 5,000.", min=1)] = None,
@@ -128,9 +128,9 @@ def _run(
         except KeyboardInterrupt:
             progress.stop()
             if overwrite and not shown and (folder / "checkpoint.pt").exists():
-                errors.print(f"stopped; the run in {folder} is as it was")
+                errors.print(f"stopped; the run in {folder} is unchanged")
             else:
-                errors.print(f"stopped; go on with: c5 train --resume {folder}")
+                errors.print(f"stopped; continue with: c5 train --resume {folder}")
             raise
     errors.print(f"model written: {folder / 'model.c5'}")
 

@@ -77,7 +77,7 @@ def watch(
                 watcher.look(settings)
                 time.sleep(every)
         except KeyboardInterrupt:
-            errors.print("stopped; the same command goes on from here")
+            errors.print("stopped; the same command continues from here")
     run.finish()
     run.print_summary(with_hints=False)
     if run.failures:

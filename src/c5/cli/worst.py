@@ -30,7 +30,8 @@ def worst(
     """
     from c5.colorimetry.matrices import read_matrices
     from c5.datasets import read_samples
-    from c5.evaluation.worst import read_estimates, write_page
+    from c5.evaluation.estimates import read_estimates
+    from c5.evaluation.worst import write_page
     from c5.regular import read_regular
 
     check_free(out / "worst.md", overwrite)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from c5.choices import Fallback, Selection
 from c5.color import Float64s, rgb_to_uv, uv_to_rgb
-from c5.errors import C5Error, ParameterError
+from c5.errors import C5Error, ParameterError, ReadError
 from c5.histograms import Histograms
 from c5.io.raw import read_header
 from c5.model import Model, Profile, load_model
@@ -149,6 +149,8 @@ def balance(
     by their headers, some of them are read first, and none is read twice. Smoothing holds a photograph back until its
     sequence is complete, and takes the fallback into account. A set gives results once all of it is read.
 
+    A `ReadError` says that a gray card cannot be used; there are no results then.
+
     With `wanted`, only these photographs have results; the others serve for rolls, sequences and groups. `tell`
     receives notes on the set as a whole, one line each. `follow` receives the progress before the first result of a
     set: the step, how much of it is done, and the total.
@@ -202,6 +204,10 @@ def _balance_sets(
     balances, failures = balance_sets(
         [result for result in results if isinstance(result, Balance)], sets, settings.fallback, tell, follow
     )
+    cards = {reference.path for reference in sets.references}
+    for failure in failures:
+        if failure.path in cards:  # without its card, the group would be given another light
+            raise ReadError(failure.message)
     grouped = {balance.path: balance for balance in balances}
     yield from failures
     due = (grouped.get(result.path, result) for result in results if result.path in asked)

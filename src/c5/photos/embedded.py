@@ -12,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from c5.errors import ReadError
+from c5.io.raw import CR3_START, RAF_START, SUB_IFDS
 from c5.io.readers import naming, opening
 from c5.io.tiff import (
     COLOR_FILTER_ARRAY,
@@ -25,9 +26,8 @@ from c5.io.tiff import (
 )
 from c5.photos.picture import Pixels, turn
 
-ORIENTATION, SUB_IFDS, JPEG_START, JPEG_LENGTH, PANASONIC_JPEG = 274, 330, 513, 514, 46
+ORIENTATION, JPEG_START, JPEG_LENGTH, PANASONIC_JPEG = 274, 513, 514, 46
 JPEG_COMPRESSIONS = (6, 7)
-RAF_START, CR3_START = b"FUJIFILMCCD-RAW", b"ftypcrx "
 MOST_BYTES, MOST_PIXELS = 64 << 20, 200_000_000
 MOST_DIRECTORIES = 16
 CR3_HEAD = 1 << 18
@@ -77,7 +77,7 @@ def _find(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     elif start[:2] in (b"II", b"MM"):
         with suppress(ReadError):
             tiff = Tiff.open(file)
-            orientation = next(iter(_numbers(tiff, tiff.first, ORIENTATION)), 1)
+            orientation = next(iter(tiff.intact_integers(tiff.first.get(ORIENTATION))), 1)
             for directory in _directories(tiff):
                 with suppress(ReadError):
                     yield from ((_read(file, *where), orientation) for where in _places(tiff, directory))
@@ -86,7 +86,7 @@ def _find(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 def _directories(tiff: Tiff) -> Iterator[Directory]:
     """The first directory, those below it, and the one that follows."""
     yield tiff.first
-    below = [*_numbers(tiff, tiff.first, SUB_IFDS)][:MOST_DIRECTORIES]
+    below = [*tiff.intact_integers(tiff.first.get(SUB_IFDS))][:MOST_DIRECTORIES]
     with suppress(ReadError, struct.error):
         order = tiff.order
         (first,) = struct.unpack(f"{order}I", tiff.read(4, 4))
@@ -103,20 +103,13 @@ def _places(tiff: Tiff, directory: Directory) -> Iterator[tuple[int, int]]:
     tag = directory.get(PANASONIC_JPEG)
     if tag is not None:
         yield tag.place, tag.size
-    starts, lengths = (_numbers(tiff, directory, code) for code in (JPEG_START, JPEG_LENGTH))
+    starts, lengths = (tiff.intact_integers(directory.get(code)) for code in (JPEG_START, JPEG_LENGTH))
     yield from zip(starts[:1], lengths[:1], strict=False)
-    is_sensor = {*_numbers(tiff, directory, PHOTOMETRIC)} & {COLOR_FILTER_ARRAY, LINEAR_RAW}
-    if {*_numbers(tiff, directory, COMPRESSION)} & {*JPEG_COMPRESSIONS} and not is_sensor:
-        starts, lengths = (_numbers(tiff, directory, code) for code in (STRIP_OFFSETS, STRIP_LENGTHS))
+    is_sensor = {*tiff.intact_integers(directory.get(PHOTOMETRIC))} & {COLOR_FILTER_ARRAY, LINEAR_RAW}
+    if {*tiff.intact_integers(directory.get(COMPRESSION))} & {*JPEG_COMPRESSIONS} and not is_sensor:
+        starts, lengths = (tiff.intact_integers(directory.get(code)) for code in (STRIP_OFFSETS, STRIP_LENGTHS))
         if len(starts) == 1:
             yield from zip(starts, lengths, strict=False)
-
-
-def _numbers(tiff: Tiff, directory: Directory, code: int) -> tuple[int, ...]:
-    try:
-        return tiff.integers(directory.get(code))
-    except ReadError:
-        return ()
 
 
 def _read(file: BinaryIO, place: int, size: int) -> bytes:

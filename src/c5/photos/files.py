@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from c5.errors import NotLinearError, ReadError
+from c5.errors import NotLinearError
 from c5.io.files import printable
 from c5.io.raw import RAW_SUFFIXES
 from c5.photos.outputs import OWN_PREVIEWS
-from c5.regular import open_regular, read_regular
+from c5.regular import open_regular
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
@@ -183,14 +183,6 @@ def digest_ranges(size: int) -> list[tuple[int, int]]:
         return [(0, size)]
     inner = [size * (block + 1) // (INNER_BLOCKS + 1) for block in range(INNER_BLOCKS)]
     return [(0, END_BYTES), *((start, start + INNER_BYTES) for start in inner), (size - END_BYTES, size)]
-
-
-def read_bytes(path: Path) -> bytes:
-    """The whole content of a file."""
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _version(status: os.stat_result) -> Version:

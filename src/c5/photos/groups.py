@@ -20,7 +20,7 @@ import numpy as np
 from c5.choices import Fallback
 from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ImageError, ParameterError, ReadError
-from c5.io.files import printable
+from c5.io.files import printable, read_bytes
 from c5.photos.files import Failure
 from c5.photos.lights import (
     MATRICES,
@@ -36,7 +36,6 @@ from c5.photos.lights import (
 from c5.photos.photo import Photo
 from c5.photos.picture import turn
 from c5.photos.smoothing import count_seconds
-from c5.regular import read_regular
 
 if TYPE_CHECKING:
     from c5.photos.balancing import Balance
@@ -100,7 +99,7 @@ def balance_sets(
         index = places.get(printable(os.path.abspath(reference.path)))
         try:
             if index is None:
-                raise ParameterError("is no photograph of this set that can be read; a reference is one of them")
+                raise ParameterError("is not a readable photograph of this set; a reference must be one")
             known = reference.light
             measured[index] = measure_reference(balances[index].photo, reference.box) if known is None else known
         except C5Error as error:
@@ -260,17 +259,22 @@ def read_groups(path: str | Path) -> dict[Path, str]:
     """The groups in a file made by `encode_groups`, by absolute path; only its columns file and group count."""
     path = Path(path)
     try:
-        data = read_regular(path)
-        rows = csv.DictReader(io.StringIO(data[:MOST_BYTES].decode("utf-8-sig"), newline=""))
+        data = read_bytes(path)[:MOST_BYTES]
+        rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         if not {*COLUMNS[:2]} <= {*(rows.fieldnames or ())}:
-            raise ReadError(f"{path}: no file of groups: its first line must name the columns file and group")
+            raise ReadError(f"{path}: not a file of groups: its first line must name the columns file and group")
         folder = os.path.abspath(path.parent)
-        found = {row["file"]: (row["group"] or "").strip() for row in rows if row["file"]}
-        return {Path(os.path.normpath(os.path.join(folder, file))): group for file, group in found.items() if group}
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from None
+        found: dict[Path, str] = {}
+        for row in rows:
+            file, group = row["file"], (row["group"] or "").strip()
+            if not file or not group:
+                continue
+            place = Path(os.path.normpath(os.path.join(folder, file)))
+            if found.setdefault(place, group) != group:
+                raise ReadError(f"{path}: {file} is in two groups, {found[place]} and {group}; remove one of the lines")
+        return found
     except (UnicodeDecodeError, csv.Error):
-        raise ReadError(f"{path}: no file of groups: not a table in UTF-8; save it as CSV") from None
+        raise ReadError(f"{path}: not a file of groups: not a table in UTF-8; save it as CSV") from None
 
 
 def encode_groups(rows: Iterable[tuple[Path, str, str]], folder: Path) -> bytes:

@@ -19,14 +19,13 @@ import numpy as np
 
 from c5.color import Float64s, reproduction_error
 from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, locate_light
-from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.io.files import config_folder, write_file
+from c5.errors import C5Error, ParameterError, ReadError
+from c5.io.files import config_folder, read_bytes, remove_file, write_file
 from c5.photos.balancing import Balance, Settings, balance
-from c5.photos.files import Failure, read_bytes
+from c5.photos.files import Failure
 from c5.photos.outputs import BUILT_IN
 from c5.photos.photo import Photo
 from c5.photos.sidecars.marks import Form, holds_own, is_chosen
-from c5.regular import read_regular
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
 """Everything in a shoot may be off in the same way, so one shoot is not enough to learn from."""
@@ -161,7 +160,7 @@ def learn_look(edits: Sequence[Edit]) -> LearnedLook:
     missed_without = np.hypot(*(preferred - neutral).T)
     if not missed.mean() < BETTER * missed_without.mean():
         raise ParameterError(
-            f"no look that is better than neutral balance: edits are {missed_without.mean():.1f} mireds from that on "
+            f"no look is better than neutral balance: edits are {missed_without.mean():.1f} mireds from that on "
             f"average, and {missed.mean():.1f} from what the edits of other shoots predict; nothing is kept"
         )
     points = np.round(np.hstack([neutral, preferred])[:MOST_POINTS], 1).tolist()
@@ -194,13 +193,13 @@ def look_path() -> Path:
     return config_folder() / "look.json"
 
 
-def load_look(path: Path | None = None) -> LearnedLook:
+def load_look() -> LearnedLook:
     """The learned look."""
-    path = path or look_path()
+    path = look_path()
     if not path.exists():
         raise ReadError(f"{path}: no look is learned yet; learn one from your edits")
     try:
-        content = json.loads(read_regular(path)[:MOST_BYTES])
+        content = json.loads(read_bytes(path)[:MOST_BYTES])
         if content.pop("format") != FORMAT:
             raise ValueError
         pairs = {key: tuple(float(number) for number in content.pop(key)) for key in ("mired", "tint", "range")}
@@ -210,27 +209,21 @@ def load_look(path: Path | None = None) -> LearnedLook:
         numbers += [look.edits, look.shoots, *(number for point in points for number in point)]
         if {len(pair) for pair in pairs.values()} != {2} or not all(math.isfinite(number) for number in numbers):
             raise ValueError
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ReadError(f"{path}: is no learned look; remove it, and learn one from your edits") from None
+        raise ReadError(f"{path}: is not a learned look; remove it, and learn one from your edits") from None
     return look
 
 
-def save_look(look: LearnedLook, path: Path | None = None) -> Path:
+def save_look(look: LearnedLook) -> Path:
     """Keep a look, in place of an earlier one."""
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in ({"format": FORMAT} | asdict(look)).items()]
-    return write_file(path or look_path(), ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+    return write_file(look_path(), ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
-def forget_look(path: Path | None = None) -> bool:
+def forget_look() -> bool:
     """Remove the learned look. Returns whether there was one."""
-    path = path or look_path()
-    if not path.exists():
+    if not look_path().exists():
         return False
-    load_look(path)  # nothing else is removed
-    try:
-        path.unlink()
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be removed: {error.strerror or error}") from error
+    load_look()  # nothing else is removed
+    remove_file(look_path())
     return True

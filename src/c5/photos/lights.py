@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools, Float64s, as_illuminant, rgb_to_uv
+from c5.colorimetry.adaptation import BRADFORD
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import neutral_to_xy, xy_to_temperature
 
-CONES: Float64s = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
-"""From XYZ to the sharpened cones of the Bradford transform: the camera whose log-chroma all cameras share."""
+CONES = BRADFORD
+"""The camera whose log-chroma all cameras share."""
 
 FLICKER = 0.8
 """The variance of errors from photograph to photograph, relative to that of the heat maps."""
@@ -279,7 +280,7 @@ class _Groups:
         self.first = np.unique(labels, return_index=True)[1]
 
     def score(self, group: int) -> Float64s:
-        """(groups,) the logarithm of the odds that each is in the light of one of them."""
+        """(groups,) the log odds that each group shares the light of the given one."""
         same = _chance_of_same(self._pauses(group), self.course)
         alike, differ = _compare_lights(self.uv - self.uv[group], self.covariance + self.covariance[group], self.course)
         score = (

@@ -77,8 +77,8 @@ def _draw_preview(balance: Balance, ending: str) -> bytes:
 
 
 def _copy_dng(balance: Balance, _: bytes | None) -> bytes:
+    from c5.io.files import read_bytes
     from c5.io.marks import cut_signature
-    from c5.photos.files import read_bytes
     from c5.photos.sidecars.dng import replace_neutral
 
     return replace_neutral(cut_signature(read_bytes(balance.path)), balance.illuminant)
@@ -123,7 +123,7 @@ def load_output(name: str) -> Output:
     plugin = others[name]
     output = plugin.load()
     if not isinstance(output, Output):
-        raise PluginError(f"{plugin} is no c5.photos.outputs.Output; ask its authors to make it one")
+        raise PluginError(f"{plugin} is not a c5.photos.outputs.Output; ask its authors to make it one")
 
     def make(balance: Balance, existing: bytes | None) -> bytes:
         with plugins.guard(str(plugin)):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from c5.classical import gray_world
 from c5.color import Bools, Float64s
-from c5.colorimetry.adaptation import adapt_to_srgb
+from c5.colorimetry.adaptation import srgb_matrix
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import TemperatureTint, ToldLight, tell_light
 from c5.errors import C5Error, ParameterError
@@ -136,10 +136,7 @@ class Photo:
 
     def srgb_matrix(self, illuminant: Float64s) -> Float64s | None:
         """From white-balanced camera RGB to linear sRGB in this light; None where its temperature is not known."""
-        temperature = self.temperature(illuminant)
-        if temperature is None or self.matrices is None:
-            return None
-        return adapt_to_srgb(self.matrices.matrix(temperature.kelvin), illuminant)
+        return srgb_matrix(illuminant, self.matrices)
 
 
 def read_photo(

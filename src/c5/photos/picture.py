@@ -147,13 +147,13 @@ def write_picture(path: str | Path, pixels: Pixels) -> Path:
     return write_file(path, encode_picture(pixels, Path(path).name))
 
 
-def encode_picture(pixels: Pixels, name: str) -> bytes:
-    """The content of a PNG file, or of a JPEG file where its name says so."""
+def encode_picture(pixels: Pixels, name: str, comment: bytes = b"") -> bytes:
+    """The content of a PNG file, or of a JPEG file where its name says so. A JPEG can have a comment."""
     from PIL import Image
 
     buffer = io.BytesIO()
     if name.lower().endswith((".jpg", ".jpeg")):
-        Image.fromarray(pixels).save(buffer, "JPEG", quality=92)
+        Image.fromarray(pixels).save(buffer, "JPEG", quality=92, comment=comment)
     else:
         Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()

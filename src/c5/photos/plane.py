@@ -12,7 +12,7 @@ import numpy as np
 from c5.color import Float64s, as_illuminant
 from c5.colorimetry.adaptation import adapt_to_srgb
 from c5.colorimetry.matrices import CameraMatrices
-from c5.colorimetry.temperature import temperature_to_uv
+from c5.colorimetry.temperature import temperature_to_uv, uv_to_xyz
 
 MIREDS: Float64s = np.arange(20.0, 601.0, 10.0)
 TINTS: Float64s = np.arange(-150.0, 151.0, 15.0)
@@ -38,8 +38,7 @@ def tabulate_plane(matrices: CameraMatrices) -> Plane:
         colors = matrices.matrix(1e6 / mired)
         for column, tint in enumerate(TINTS):
             for share in (1, 0.8, 0.6, 0.4, 0.2, 0):
-                u, v = temperature_to_uv(mired, tint * share)
-                neutral = colors @ np.array([3 * u, 2 * v, 4 - u - 10 * v])
+                neutral = colors @ uv_to_xyz(temperature_to_uv(mired, tint * share))
                 if neutral.min() > 0.002 * neutral.max():
                     break
             illuminant = as_illuminant(np.maximum(neutral, 0.002 * neutral.max()))

@@ -10,9 +10,8 @@ from importlib import resources
 from pathlib import Path
 
 from c5.errors import ReadError, WriteError
-from c5.io.files import write_file
+from c5.io.files import read_bytes, remove_file, write_file
 from c5.io.marks import is_signed
-from c5.photos.files import read_bytes
 
 LINE = b'require "c5"  -- written by c5 plugin darktable'
 
@@ -53,13 +52,13 @@ def remove_darktable(folder: Path) -> list[Path]:
         if former:
             write_file(luarc, former, merged=existing)
         else:
-            _remove(luarc)
+            remove_file(luarc)
         removed.append(luarc)
     data = _read(script)
     if data and not is_signed(data, script.suffix):
         raise WriteError(f"{script}: has been changed since c5 wrote it; remove it yourself")
     if data:
-        _remove(script)
+        remove_file(script)
         removed.append(script)
     return removed
 
@@ -74,10 +73,3 @@ def _make_script() -> bytes:
 
 def _read(path: Path) -> bytes:
     return read_bytes(path) if os.path.lexists(path) else b""
-
-
-def _remove(path: Path) -> None:
-    try:
-        os.unlink(path)
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be removed: {error.strerror or error}") from error

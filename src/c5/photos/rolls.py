@@ -139,7 +139,8 @@ def read_roll(
 def list_roll(folder: Path) -> list[Path]:
     """The files of a folder that may make a roll, in order."""
     if not folder.is_dir():
-        raise ReadError(f"{folder}: no such folder; give a folder of images from the camera")
+        what = "is a file" if os.path.exists(folder) else "no such folder"
+        raise ReadError(f"{folder}: {what}; give a folder of images from the camera")
     listed = [path for path in folder.iterdir() if not path.name.lower().endswith(OWN_PREVIEWS)]
     return sorted(path for path in listed if is_photograph(path) or path.suffix.lower() in JPEG_SUFFIXES)
 

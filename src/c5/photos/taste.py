@@ -60,9 +60,7 @@ class Look:
             if not abs(value) <= most:
                 raise ParameterError(f"{name} must be from {-most:.0f} to {most:.0f}, not {value}")
         if self.learned is not None and (self.keep_warmth or self.strength not in (None, 1)):
-            raise ParameterError(
-                "a learned look says itself how much of the light stays: leave strength and warmth to it"
-            )
+            raise ParameterError("a learned look decides how much of the light stays; leave out strength and warmth")
 
     @property
     def kept(self) -> float:

@@ -6,19 +6,21 @@ This module covers sets: no output overwrites another, and sidecars keep their o
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
 
 from c5.errors import C5Error, ReadError, WriteError
-from c5.io.files import write_file
+from c5.io.files import read_bytes, remove_file, write_file
 from c5.io.marks import cut_signature, is_signed
 from c5.photos.balancing import Balance
-from c5.photos.files import Failure, read_bytes
+from c5.photos.files import Failure
 from c5.photos.outputs import Output
 from c5.photos.sidecars.marks import CustomBalanceError, is_marked, merge, take_back
 
@@ -31,7 +33,12 @@ class Undone(Enum):
     REMOVED = "removed"
     RESTORED = "restored"
     CHANGED = "kept with your changes"
+    OTHERS = "kept, since it shows other photographs"
     FOREIGN = "not by c5"
+
+
+_SHOWN = re.compile(rb"\xff\xfe..(shows(?: [0-9a-f]{16})+)", re.DOTALL)
+"""The comment of a contact sheet."""
 
 
 def plan_outputs(
@@ -140,6 +147,22 @@ def undo_output(photo: Path, output: Output, place: Path, *, dry_run: bool = Fal
     return _remove(place, dry_run=dry_run)
 
 
+def name_shown(paths: Iterable[Path]) -> bytes:
+    """The comment in a contact sheet that says which photographs it shows: digests of names, sizes and times."""
+    return b" ".join([b"shows", *(_digest(path) for path in paths)])
+
+
+def remove_sheet(place: Path, paths: Iterable[Path], *, dry_run: bool = False) -> Undone:
+    """Remove a contact sheet that c5 signed, unless it shows photographs other than these."""
+    existing = read_bytes(place)
+    if not is_signed(existing):
+        return Undone.FOREIGN
+    found = _SHOWN.search(existing)
+    if found is None or not {*found[1].split()} <= {b"shows", *map(_digest, paths)}:
+        return Undone.OTHERS
+    return _remove(place, dry_run=dry_run)
+
+
 def remove_own(place: Path, copy_of: Path | None = None, *, dry_run: bool = False) -> Undone:
     """Remove a picture that c5 signed, or a copy of a photograph, but the copy only while the photograph exists."""
     existing = read_bytes(place)
@@ -153,14 +176,20 @@ def remove_own(place: Path, copy_of: Path | None = None, *, dry_run: bool = Fals
     return _remove(place, dry_run=dry_run)
 
 
+def _digest(path: Path) -> bytes:
+    try:
+        status = os.stat(path)
+    except OSError:  # it has vanished
+        return b"-"
+    known = f"{status.st_size} {status.st_mtime_ns} ".encode() + os.fsencode(path.name)
+    return hashlib.blake2b(known, digest_size=8).hexdigest().encode()
+
+
 def _remove(place: Path, *, dry_run: bool) -> Undone:
     if os.path.islink(place):  # a person made it
         return Undone.CHANGED
-    try:
-        if not dry_run:
-            os.unlink(place)
-    except OSError as error:
-        raise WriteError(f"{place}: cannot be removed: {error.strerror or error}") from error
+    if not dry_run:
+        remove_file(place)
     return Undone.REMOVED
 
 

@@ -159,25 +159,6 @@ class Catalog:
         with explain_errors(self.path):
             return next(select(self._connection, query, (resolve(path), *version), *kinds), None)
 
-    def photos(
-        self,
-        camera: str,
-        count: int,
-        selection: Selection,
-        *,
-        rng: np.random.Generator,
-        exclude: str | Path | None = None,
-    ) -> list[Photo]:
-        """Up to `count` photographs of a camera, no two with the same content, nor with that of the file `exclude`.
-
-        The camera's name is compared whole. A photograph whose histograms are those of an older version of the package
-        comes without them.
-        """
-        excluded = None if exclude is None else resolve(exclude)
-        with explain_errors(self.path), snapshot(self._connection):
-            drawn = draw_candidates(self._connection, camera, count, selection, rng, excluded)
-            return [self._restore(candidate) for candidate in drawn]
-
     def roll(
         self,
         model: Model,
@@ -185,19 +166,18 @@ class Catalog:
         size: int = MOST_VIVID,
         selection: Selection = Selection.RANDOM,
         *,
-        rng: np.random.Generator | None = None,
         reading: Reading = Reading(),
     ) -> Roll | None:
         """The roll of a camera with its profile; None if there is no photograph of that camera.
 
-        The profile is kept if the catalogue can be written to, and made again when its roll has changed.
-        Without `rng`, the roll changes only with the photographs, and copies of them change nothing. Photographs whose
-        stored histograms are not on the model's grid are read again, once.
+        The camera's name is compared whole. The roll changes only with the photographs, and copies of them change
+        nothing. The profile is kept if the catalogue can be written to, and made again when its roll has changed.
+        Photographs whose stored histograms are not on the model's grid are read again, once.
         """
         size = model.takes(size)
         key = (model.identity, camera, selection.value, size)
         with explain_errors(self.path), snapshot(self._connection):
-            drawn = draw_candidates(self._connection, camera, SPARE * size, selection, rng)
+            drawn = draw_candidates(self._connection, camera, SPARE * size, selection)
             if not drawn:
                 return None
             if any(len(candidate.digest) != DIGEST_BYTES for candidate in drawn):

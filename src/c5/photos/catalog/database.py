@@ -47,7 +47,7 @@ SCHEMA = (
         modified INTEGER NOT NULL,       -- nanoseconds
         digest BLOB NOT NULL,            -- of the content
         camera TEXT,
-        number INTEGER,                  -- 0, 1, 2 ... within the camera, without gaps, to draw at random by
+        number INTEGER,                  -- 0, 1, 2 ... within the camera, without gaps
         time TEXT,                       -- ISO 8601, by the camera's clock
         vividness REAL,
         grid TEXT,                       -- key of the grid of its histograms

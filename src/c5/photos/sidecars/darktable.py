@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from c5.color import Float64s, as_illuminant, gains
+from c5.colorimetry.adaptation import BRADFORD
 from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.errors import ParameterError, ReadError
 from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property, put_property
@@ -57,8 +58,7 @@ _IDLE_MIXER = struct.pack(
 )
 
 _D65, _D50 = np.array([0.95047, 1, 1.08883]), np.array([0.9642, 1, 0.8249])
-_BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
-_D65_TO_D50 = np.linalg.solve(_BRADFORD, ((_BRADFORD @ _D50) / (_BRADFORD @ _D65))[:, None] * _BRADFORD)
+_D65_TO_D50 = np.linalg.solve(BRADFORD, ((BRADFORD @ _D50) / (BRADFORD @ _D65))[:, None] * BRADFORD)
 
 Entry = dict[str, str]
 """What a step of the history says: operation, enabled, params and so on."""

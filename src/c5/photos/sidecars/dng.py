@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from c5.color import as_illuminant
 from c5.errors import ReadError
+from c5.io.raw import AS_SHOT_WHITE_XY, DNG_VERSION, EXIF, SUB_IFDS
 from c5.io.tiff import MAX_ENTRIES, MAX_VALUES, STRIP_LENGTHS, STRIP_OFFSETS, TILE_LENGTHS, TILE_OFFSETS, Tag, Tiff
 from c5.photos.sidecars.adobe import CAMERA_RAW
 from c5.photos.sidecars.xmp import Name, Packet
 
-XMP, AS_SHOT_NEUTRAL, AS_SHOT_WHITE_XY, DNG_VERSION = 700, 50728, 50729, 50706
-SUB_IFDS, EXIF_IFD, GPS_IFD = 330, 34665, 34853
+XMP, AS_SHOT_NEUTRAL, GPS = 700, 50728, 34853
 
 BYTE, SHORT, LONG, RATIONAL, UNDEFINED, IFD = 1, 3, 4, 5, 7, 13
 """Types of TIFF."""
@@ -156,7 +156,7 @@ def _find_stretches(data: bytes, order: str) -> list[tuple[int, int]]:
                 found += [(start, start + size) for start, size in pairs]
         _check_inside(data, found)
         stretches += found
-        for code in (SUB_IFDS, EXIF_IFD, GPS_IFD):
+        for code in (SUB_IFDS, EXIF, GPS):
             if code in tags and tags[code].kind in (LONG, IFD):
                 waiting += [offset for offset in _offsets(tiff, code, tags[code]) if offset]
         waiting += [following] if following else []

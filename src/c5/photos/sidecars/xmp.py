@@ -210,7 +210,7 @@ def parse(data: bytes) -> Element:
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise ReadError(f"the sidecar is damaged or no UTF-8 text: {REMEDY}") from None
+        raise ReadError(f"the sidecar is damaged or not UTF-8 text: {REMEDY}") from None
     parser = expat.ParserCreate("utf-8")
     parser.ordered_attributes = True
     parser.buffer_text = True
@@ -223,7 +223,7 @@ def parse(data: bytes) -> Element:
 
     def declare(_: str, encoding: str | None, __: int) -> None:
         if encoding and encoding.lower() not in ("utf-8", "us-ascii"):
-            raise ReadError(f"the sidecar is no UTF-8 text but {encoding}: {REMEDY}")
+            raise ReadError(f"the sidecar is not UTF-8 text but {encoding}: {REMEDY}")
 
     def start(qualified: str, listed: list[str]) -> None:
         nonlocal count
