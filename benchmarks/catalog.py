@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 from timing import milliseconds, show
 
-from c5.choices import SELECTIONS, Selection
+from c5.choices import SELECTIONS
 from c5.demo import VirtualCamera, render_roll
 from c5.histograms import Histograms, histogram
 from c5.io.raw import Photograph
@@ -89,10 +90,10 @@ def main() -> None:
                 "add one file of 384x256 pixels": lambda: catalog.add([next(waiting)], camera=name),
                 "add one file that has not changed": lambda: catalog.add([files[0]]),
             }
+            sizes = count(20)  # a roll of another size is made anew
             for each in SELECTIONS:
-                jobs[f"8 photographs, {each.value}"] = lambda each=each: catalog.photos(name, 8, each, rng=rng)  # type: ignore[misc]
-            jobs["roll of the 20 most vivid, kept"] = lambda: catalog.roll(model, name)
-            jobs["roll of 20 random ones, made"] = lambda: catalog.roll(model, name, 20, Selection.RANDOM, rng=rng)
+                jobs[f"roll of 20, {each.value}, made"] = lambda each=each: catalog.roll(model, name, next(sizes), each)  # type: ignore[misc]
+            jobs["roll of 20, random, kept"] = lambda: catalog.roll(model, name)
             jobs["find one photograph"] = lambda: catalog.find(files[0], grid)
             jobs["status"] = catalog.status
 

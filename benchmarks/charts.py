@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from chart_cases import CASES, render_case
 from timing import show
 
 from c5.charts.chart import Reading, Refusal
 from c5.charts.finding import LOOKED_AT, agree, find_charts
 from c5.color import angular_error
-from c5.demo.charts import CASES, render_case
 from c5.image import LinearImage
 from c5.io.raw import read_photograph
 from c5.parallel import in_parallel, in_processes

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from chart_cases import render_shot
 from timing import milliseconds, show
 
 from c5.charts.finding import LOOKED_AT, find_charts
 from c5.charts.labels import label_folder
 from c5.demo import LIGHTS, VirtualCamera
-from c5.demo.charts import render_shot
 from c5.demo.dng import Layout, encode_dng
 from c5.io.raw import read_photograph
 from c5.photos.photo import Reading

@@ -257,6 +257,14 @@ def match(pictures: Float64s, cameras: NDArray[np.str_]) -> list[list[int]]:
     return [scene for index, scene in scenes.items() if scene[0] == index and len(scene) >= 4]
 
 
+def know_lights(shoot: Shoot, balances: list[Balance]) -> list[Balance]:
+    """The balances of a model that is right to a tenth of a degree: what sets cannot do better than."""
+    return [
+        replace(each, illuminant=shot.truth, uncertainty=0.1, spread=np.eye(2) * np.deg2rad(0.1) ** 2)
+        for shot, each in zip(shoot.shots, balances, strict=True)
+    ]
+
+
 def row(name: str, results: list[Result]) -> list[str]:
     errors, spreads, whites, inside = (
         np.concatenate(parts, axis=1) for parts in zip(*(each[:4] for each in results), strict=True)
@@ -287,6 +295,7 @@ def main(name: str | None = None, images: str | None = None, matrices: str | Non
         return
     shoots = nus(model, Path(images), Path(matrices))
     rows.append(row("NUS", [measure(*shoot) for shoot in shoots]))
+    rows.append(row("NUS, given the true lights", [measure(shoot, know_lights(shoot, each)) for shoot, each in shoots]))
     for _, balances in shoots:
         balances[:] = [replace(each, photo=replace(each.photo, time=None)) for each in balances]
     rows.append(row("NUS, without times", [measure(*shoot) for shoot in shoots]))

@@ -99,7 +99,7 @@ def reference() -> tuple[Float64s, Float64s]:
 def spread() -> tuple[Float64s, Float64s]:
     """(24,) each: how far patches depart from a linear map in other lights, in color and in brightness, in nats.
 
-    As the standard observer sees them: saturated patches do, grays do not.
+    This is for the standard observer. Saturated patches depart, grays do not.
     """
     colors, _ = reference()
     patches = np.stack(list(read_spectra("chart").values()))
@@ -131,7 +131,9 @@ def read_chart(measured: Measured) -> Reading | Refusal:
     seen = measured.rgb / rough  # angles mean the same for every sensor and light
     fit = _fit_colors(seen, good)
     if fit.off > MOST_OFF or fit.worst > MOST_OFF_ANY:
-        return Refusal(f"its colors are {fit.off:.1f}° off those of a chart: it may be none, or in two lights", fit.off)
+        return Refusal(
+            f"its colors are {fit.off:.1f}° off those of a chart: it may not be one, or be in two lights", fit.off
+        )
     good, matrix, left, off = fit.good, fit.matrix, fit.left, fit.off
     grays = MEASURED[good[MEASURED]]
     if grays.size < FEWEST_GRAYS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,9 +20,9 @@ from c5.charts.finding import LOOKED_AT, Chart, agree, find_charts, read_corners
 from c5.charts.grid import load_opencv
 from c5.charts.page import draw_label
 from c5.color import Float64s, angular_error, as_illuminant
-from c5.colorimetry.temperature import dng_temperature
+from c5.colorimetry.temperature import tell_light
 from c5.datasets.sample import cover
-from c5.errors import C5Error, DataError, ParameterError
+from c5.errors import C5Error, DataError
 from c5.image import LinearImage
 from c5.io.files import write_file
 from c5.parallel import in_parallel
@@ -176,10 +175,8 @@ def label_photograph(
         result = Refusal(UNKNOWN, result.off)
     light = result.illuminant if isinstance(result, Reading) else None
     picture = draw_label(photograph, light, [outline * scale for outline in outlines])
-    kelvin = None
-    with suppress(ParameterError):  # the matrices fit no such light
-        if light is not None and photograph.matrices is not None:
-            kelvin = dng_temperature(light, photograph.matrices).kelvin
+    told = None if light is None else tell_light(light, photograph.matrices)
+    kelvin = None if told is None else told.at.kelvin
     return Label(path, name, size, result, outlines, kind, corrected, picture, photograph.orientation, kelvin)
 
 
@@ -208,7 +205,7 @@ def read_card(image: LinearImage, corners: Float64s) -> Reading | Refusal:
     light = as_illuminant(rgb.mean(axis=0))
     error = float(np.degrees((rgb.std(axis=0) / rgb.mean(axis=0)).max() / np.sqrt(len(rgb))))
     if (means <= 0).any() or float(angular_error(means, light).max()) > CARD_DEG:
-        return Refusal("the card is not of one color: two lights fall on it, or it is none", np.inf)
+        return Refusal("the card is not of one color: two lights fall on it, or it is not a card", np.inf)
     shading = float(means.sum(axis=1).max() / means.sum(axis=1).min())
     turn = max(float(angular_error(one, other)) for one in means for other in means)
     return Reading(light, 0.0, shading, turn, error, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,8 @@ import numpy as np
 from c5.charts.chart import Reading
 from c5.charts.grid import load_opencv
 from c5.color import Float64s
-from c5.colorimetry.adaptation import adapt_to_srgb
-from c5.colorimetry.temperature import dng_temperature, show_kelvin
-from c5.errors import ParameterError
+from c5.colorimetry.adaptation import srgb_matrix
+from c5.colorimetry.temperature import show_kelvin
 from c5.io.files import write_file
 from c5.io.raw import Photograph
 from c5.photos.page import embed, make_page
@@ -111,11 +109,7 @@ def draw_label(photograph: Photograph, light: Float64s | None, outlines: list[Fl
     rgb = cv2.resize(image.rgb, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], 3)
     clipped = cv2.resize(image.clipped.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(np.bool_)
     known = light if light is not None else photograph.as_shot
-    matrix = None
-    with suppress(ParameterError):  # the matrices fit no such light
-        if known is not None and photograph.matrices is not None:
-            kelvin = dng_temperature(known, photograph.matrices).kelvin
-            matrix = adapt_to_srgb(photograph.matrices.matrix(kelvin), known)
+    matrix = None if known is None else srgb_matrix(known, photograph.matrices)
     pixels = render(rgb, np.ones(rgb.shape[:2], np.bool_), known, matrix, clipped.reshape(rgb.shape[:2]))
     picture = Image.fromarray(pixels)
     drawing = ImageDraw.Draw(picture)

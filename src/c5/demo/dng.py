@@ -29,6 +29,7 @@ STANDARD_A, D65 = 17, 21
 BYTE, ASCII, SHORT, LONG, RATIONAL, SRATIONAL = 1, 2, 3, 4, 5, 10
 
 TILE = 256
+DENOMINATOR = 1_000_000
 
 Tag = tuple[int, int, int, Any, bool]
 
@@ -64,25 +65,18 @@ class Layout:
             raise ParameterError(f"a border must be 0 or more, not {self.border}")
 
 
-def write_dng(
-    path: str | Path,
-    photo: Photo,
-    camera: VirtualCamera,
-    layout: Layout = Layout(),
-    *,
-    neutral: ArrayLike | None = None,
-) -> Path:
-    """Write a rendered photograph as a DNG.
-
-    `neutral` is the illuminant that the camera believed in, its "as shot" white balance; noon daylight by default.
-    """
-    return write_file(path, encode_dng(photo.raw, camera, layout, neutral=neutral))
+def write_dng(path: str | Path, photo: Photo, camera: VirtualCamera, layout: Layout = Layout()) -> Path:
+    """Write a rendered photograph as a DNG."""
+    return write_file(path, encode_dng(photo.raw, camera, layout))
 
 
 def encode_dng(
     raw: NDArray[np.uint16], camera: VirtualCamera, layout: Layout, *, neutral: ArrayLike | None = None
 ) -> bytes:
-    """The bytes of a DNG of sensor numbers (height, width, 3), black level included."""
+    """The bytes of a DNG of sensor numbers (height, width, 3), black level included.
+
+    `neutral` is the illuminant that the camera believed in, its "as shot" white balance; noon daylight by default.
+    """
     import tifffile
 
     pixels = np.asarray(raw, dtype=np.uint16)
@@ -182,5 +176,5 @@ def _numbers(code: int, kind: int, *values: int) -> Tag:
     return code, kind, count, values if count > 1 or kind in (RATIONAL, SRATIONAL) else values[0], True
 
 
-def _rationals(values: NDArray[np.floating], denominator: int = 1_000_000) -> list[int]:
-    return [part for value in np.ravel(values) for part in (round(float(value) * denominator), denominator)]
+def _rationals(values: NDArray[np.floating]) -> list[int]:
+    return [part for value in np.ravel(values) for part in (round(float(value) * DENOMINATOR), DENOMINATOR)]

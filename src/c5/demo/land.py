@@ -43,14 +43,13 @@ def paint_hill(
     bottom: float,
     surfaces: Sequence[str],
     haze: float,
-    rough: float = 0.012,
 ) -> None:
     """Land below a crest line (1, width), down to `bottom`, seen through haze."""
     land = canvas.crop(0, float(crest.min()) - 0.02, canvas.aspect, bottom + 0.03)
     bumps = land.noise(rng, 9, 6, 0.72, 1.4)
     patches = smoothstep(-0.5, 0.5, land.noise(rng, 5, 5, 0.6, 2.0))
     cover = land.inside(crest - land.y - 0.004 * bumps)
-    lit = np.clip(land.relief(rough * bumps) * 0.95 + 0.05, 0, 1)
+    lit = np.clip(land.relief(0.012 * bumps) * 0.95 + 0.05, 0, 1)
     land.paint(cover, {surfaces[0]: patches, surfaces[1]: 1 - patches}, lit)
     land.shine(cover * haze, 0.28, 0.26)
 

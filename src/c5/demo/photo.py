@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.color import Bools, Float64s
+from c5.color import Float64s
 from c5.demo.camera import VirtualCamera
 from c5.demo.canvas import Canvas, Values
 from c5.demo.lights import LIGHTS, Light
@@ -24,15 +24,13 @@ class Photo:
     """A rendered photograph and the truth about it."""
 
     image: LinearImage
-    """Black level off, white level at 1; the chart is masked."""
+    """Black level removed, white level at 1; the chart is masked."""
     raw: NDArray[np.uint16]
     """(height, width, 3) sensor numbers of the camera's black and white level, before a Bayer mosaic."""
     illuminant: Float64s
     """Unit RGB of a perfect white in the main light."""
     scene: str
     light: str
-    chart: Bools | None
-    """(height, width), True on the color chart; None in a picture without one."""
 
 
 def render_photo(
@@ -79,8 +77,7 @@ def take_photo(
         camera=camera.name,
         source=name or f"{scene_name}, {light.name}",
     )
-    chart = None if canvas.mask.all() else ~canvas.mask
-    return Photo(image, raw, camera.illuminant(light.spectrum), scene_name, light.name, chart)
+    return Photo(image, raw, camera.illuminant(light.spectrum), scene_name, light.name)
 
 
 def render_roll(

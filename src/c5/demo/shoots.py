@@ -151,9 +151,9 @@ def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[in
 def _render_charts(count: int, rng: np.random.Generator, size: tuple[int, int]) -> Iterator[Frame]:
     """An afternoon with a color chart: a photograph every five minutes, each in another light."""
     camera = VirtualCamera.random(rng)
-    for index, (shot, light) in enumerate(render_charts(camera, count, rng, size)):
+    for index, (photo, light) in enumerate(render_charts(camera, count, rng, size)):
         exposure = BRIGHTNESS[light.family] + rng.normal(0, 0.7)
-        yield Frame(shot.photo, light, camera, START + timedelta(hours=13, minutes=5 * index), exposure)
+        yield Frame(photo, light, camera, START + timedelta(hours=13, minutes=5 * index), exposure)
 
 
 def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Path:

@@ -27,7 +27,6 @@ class Shot(NamedTuple):
 class VideoFrame(NamedTuple):
     rgb: Float32s  # (height, width, 3), linear, in [0, 1]
     illuminant: Float64s
-    shot: int
 
 
 def render_video(
@@ -36,7 +35,7 @@ def render_video(
     """Frames, one after the other: the camera pans back and forth over a third of the width of each scene."""
     height, width = size
     time = 0
-    for number, shot in enumerate(shots):
+    for shot in shots:
         light = LIGHTS[shot.light](np.random.default_rng([shot.seed, 1]))  # one composition, whatever the light
         photo = render_photo(camera, shot.scene, light, np.random.default_rng(shot.seed), (height, width * 4 // 3))
         wide = photo.image.rgb * np.where(photo.image.clipped, 4, 1)[..., None]  # lights stay clipped in any exposure
@@ -44,5 +43,5 @@ def render_video(
             left = round((width // 3) * (0.5 - 0.5 * np.cos(2 * np.pi * time / 240)))
             view = wide[:, left : left + width] * np.float32(shot.exposure)
             noise = np.sqrt(view / 4000) * rng.standard_normal(view.shape, np.float32)
-            yield VideoFrame(np.clip(view + noise, 0, 1).astype(np.float32), photo.illuminant, number)
+            yield VideoFrame(np.clip(view + noise, 0, 1).astype(np.float32), photo.illuminant)
             time += 1
