@@ -21,6 +21,7 @@ from typing import Any
 
 from c5.errors import C5Error, ParameterError, WorkerError
 from c5.parallel import Spread
+from c5.words import first_line
 
 RETRIES = 20
 """How often a task is run again when its worker or its node is lost."""
@@ -29,10 +30,10 @@ CONNECT_SECONDS = 10
 
 CANCEL_SECONDS = 5
 
-AHEAD = 3
-"""How many tasks wait or run for each core of the cluster."""
+AHEAD, HELD = 3, 12
+"""How many tasks wait or run for each core of the cluster, and how many with those that are done before their turn."""
 
-BUNDLE_SECONDS = 0.3
+BUNDLE_SECONDS = 0.5
 """Quicker items are sent in bundles that take about this long: between two tasks Ray waits some milliseconds."""
 
 
@@ -49,8 +50,9 @@ def cluster(address: str) -> Iterator[Spread]:
             socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise WorkerError(f"{address}: no Ray cluster can be used there ({reason}); see that it runs") from None
+        raise WorkerError(
+            f"{address}: no Ray cluster can be used there ({first_line(error)}); check that it runs"
+        ) from None
     unfinished: set[Any] = set()
     try:
         yield partial(_spread, ray, unfinished)
@@ -75,24 +77,28 @@ def _spread(
     work = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(_work)
     expected = _find_version()
     ahead: deque[tuple[list[Any], Any]] = deque()
-    left, size = iter(items), 1
+    left, size, more = iter(items), 1, True
     while True:
-        bundle = list(islice(left, size))
-        if bundle:
-            ahead.append((bundle, work.remote(expected, pickle.dumps((function, bundle)))))
-            unfinished.add(ahead[-1][1])
-        most = AHEAD * ray.cluster_resources().get("CPU", 1) if bundle else 0  # nodes may come and go
-        while len(ahead) > most:
-            sent, reference = ahead.popleft()
-            results, seconds = _take(ray, reference)
-            unfinished.discard(reference)
-            size = max(1, int(BUNDLE_SECONDS * len(sent) / max(seconds, 1e-3)))
-            for item, result in zip(sent, results, strict=False):  # after an error there are no more
-                if isinstance(result, C5Error):
-                    raise result
-                yield item, result
-        if not bundle:
+        cores = max(1, ray.cluster_resources().get("CPU", 1)) if more else 0  # nodes may come and go
+        while more and len(unfinished) < AHEAD * cores and len(ahead) < HELD * cores:
+            bundle = list(islice(left, size))
+            if bundle:
+                ahead.append((bundle, work.remote(expected, pickle.dumps((function, bundle)))))
+                unfinished.add(ahead[-1][1])
+            more = bool(bundle)
+        if not ahead:
             return
+        if ahead[0][1] in unfinished:
+            done, _ = ray.wait(list(unfinished))  # whichever is first, so that no core waits for a slow one
+            unfinished.difference_update(done)
+            continue
+        sent, reference = ahead.popleft()
+        results, seconds = _take(ray, reference)
+        size = max(1, int(BUNDLE_SECONDS * len(sent) / max(seconds, 1e-3)))
+        for item, result in zip(sent, results, strict=False):  # after an error there are no more
+            if isinstance(result, C5Error):
+                raise result
+            yield item, result
 
 
 def _take(ray: Any, reference: Any) -> tuple[list[Any], float]:
@@ -102,8 +108,7 @@ def _take(ray: Any, reference: Any) -> tuple[list[Any], float]:
     except ray.exceptions.RayTaskError:
         raise  # a bug of ours shows as what it is
     except ray.exceptions.RayError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise WorkerError(f"the cluster has lost a task again and again ({reason}); see that its nodes run") from None
+        raise WorkerError(f"the cluster has lost a task repeatedly ({first_line(error)}); check its nodes") from None
     if refusal is not None:
         raise WorkerError(refusal)
     return results, seconds
@@ -130,7 +135,7 @@ def _work(expected: str | None, task: bytes) -> tuple[str | None, list[Any], flo
 
         function, bundle = pickle.loads(task)
     except ModuleNotFoundError as error:
-        return f"the node {platform.node()} lacks {error.name}; install there what is installed here", [], 0
+        return f"the node {platform.node()} lacks {error.name}; install on it what is installed here", [], 0
     if not gc.get_freeze_count():
         gc.freeze()  # what Ray holds: looking through all of it again and again takes a tenth of the time
     results: list[Any] = []

@@ -291,7 +291,7 @@ def _find_storage(scheme: str) -> Any:
         raise ParameterError(f"{scheme}:// cannot be opened yet: {remedy}, on every machine") from None
     except ValueError:
         raise ParameterError(
-            f"{scheme}:// is no storage that fsspec knows; give s3://, gs://, az:// or a folder"
+            f"{scheme}:// is not a storage that fsspec knows; give s3://, gs://, az:// or a folder"
         ) from None
 
 

@@ -266,7 +266,7 @@ def _load_model(job: Job) -> Model:
         raise WorkerError(f"{platform.node()}: {error}; {shared}") from None
 
 
-@lru_cache(maxsize=512)  # 60 KB each
+@lru_cache(maxsize=512)  # 180 KB each
 def _load_profile(result: str, name: str) -> Profile:
     place = find_place(result)
     return Profile.decode(place.read(f"{PROFILES}/{name}"), place.join(f"{PROFILES}/{name}"))
