@@ -80,7 +80,8 @@ def convolve(histograms: Float32s, filters: Float32s) -> Float32s:
     size = padded(n)
     total = (np.fft.rfft2(histograms, s=size) * np.fft.rfft2(filters, s=size)).sum(axis=0)
     window = slice(n // 2, n // 2 + n)
-    return np.fft.irfft2(total, s=size)[window, window].astype(np.float32)
+    rows = np.fft.ifft(total, axis=0)[window]  # the others need not be transformed back
+    return np.fft.irfft(rows, size[1], axis=1)[:, window].astype(np.float32, copy=False)
 
 
 def padded(n: int) -> tuple[int, int]:
@@ -116,17 +117,14 @@ def locate(histograms: Histograms, filters: Float32s, bias: Float32s, gain: Floa
         scores = np.clip(scores, -100, 100)
     heat = np.exp(scores - scores.max(), dtype=np.float64)
     heat /= heat.sum()
-    illuminant = uv_to_rgb([heat.sum(axis=0) @ grid.u, heat.sum(axis=1) @ grid.v])
-    cosines = np.clip(_illuminants(grid) @ illuminant, -1, 1)
-    spread = float(np.degrees((np.arccos(cosines) * heat).sum()))
-    return Estimate(illuminant, heat.astype(np.float32), spread, _covariance(heat, grid))
-
-
-def _covariance(heat: Float64s, grid: Grid) -> Float64s:
-    """(2, 2) of u and v under a heat map."""
-    u, v = grid.u - heat.sum(axis=0) @ grid.u, grid.v - heat.sum(axis=1) @ grid.v
+    columns, rows = heat.sum(axis=0), heat.sum(axis=1)
+    mean_u, mean_v = columns @ grid.u, rows @ grid.v
+    illuminant = uv_to_rgb([mean_u, mean_v])
+    angles = np.arccos(np.clip(_illuminants(grid) @ illuminant, -1, 1))
+    u, v = grid.u - mean_u, grid.v - mean_v
     across = v @ heat @ u
-    return np.array([[heat.sum(axis=0) @ u**2, across], [across, heat.sum(axis=1) @ v**2]])
+    covariance = np.array([[columns @ u**2, across], [across, rows @ v**2]])
+    return Estimate(illuminant, heat.astype(np.float32), float(np.degrees((angles * heat).sum())), covariance)
 
 
 @lru_cache(maxsize=8)

@@ -81,7 +81,7 @@ class Graph:
         shapes = [tuple(output.shape) for output in self._session.get_outputs()]
         whole = all(isinstance(side, int) and side > 0 for shape in shapes for side in shape)
         if not whole or any(math.prod(shape) > MOST_BYTES // 64 for shape in shapes):
-            raise ModelFileError(f"{self.name} is damaged: it does not say what it gives; get it again")
+            raise ModelFileError(f"{self.name} is damaged: it does not declare its outputs; get it again")
         return shapes
 
     def run(self, inputs: Mapping[str, NDArray[Any]], *shapes: list[tuple[int, ...]]) -> list[NDArray[np.float32]]:
@@ -95,7 +95,7 @@ class Graph:
         self._proven = True
         found = [output.shape if isinstance(output, np.ndarray) else None for output in outputs]
         if found not in shapes or any(output.dtype != np.float32 for output in outputs):
-            raise ModelFileError(f"{self.name} is damaged: it gives other arrays than its kind does; get it again")
+            raise ModelFileError(f"{self.name} is damaged: its outputs are not those of its kind; get it again")
         if not all(np.isfinite(output).all() for output in outputs):
             raise ModelFileError(f"{self.name} gives numbers that are not finite; get it again or use another")
         return list(outputs)

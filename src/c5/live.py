@@ -53,11 +53,11 @@ MOVING_EVERY = 3
 """While the light is on its way, one in this many frames is estimated."""
 
 ROLL = 24
-"""The profile is learnt from at most this many frames."""
+"""The profile is learned from at most this many frames."""
 FEWEST = 4
 """It is used from this many frames on."""
 LIKENESS = 0.85
-"""No two of its frames are more alike: the sum of the square roots of the products of two histograms' shares."""
+"""No two of its frames are more alike than this, by the Bhattacharyya coefficient of their histograms."""
 
 
 class State(Enum):
@@ -118,7 +118,7 @@ class Tracker:
 
     model: Model
     profile: Profile | None = None
-    """The camera's profile, if it is known; what is learnt is added to it."""
+    """The camera's profile, if it is known; what is learned is added to it."""
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
@@ -251,7 +251,7 @@ class Tracker:
 
     @property
     def learnt(self) -> Profile | None:
-        """The profile learnt so far, to be saved and given to the next tracker."""
+        """The profile learned so far, to be saved and given to the next tracker."""
         return self._learnt
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -40,7 +40,7 @@ class Profile:
 
     model: str
     """The identity of the model that made it, the only one that can use it."""
-    features: tuple[NDArray[Any], ...]
+    features: tuple[NDArray[Any], ...] = field(repr=False)
     """Profile models: pooled features at each level, float16. Separate models: the roll's histograms, float32."""
     n_images: int
     camera: str | None = None
@@ -52,6 +52,11 @@ class Profile:
             raise ParameterError(f"a profile is of a number of images, not of {str(self.n_images)[:40]}")
         if not isinstance(self.model, str) or not isinstance(self.camera, str | None):
             raise ParameterError("the names of a profile's model and camera must be text")
+
+    @cached_property  # an archive's photographs share a few profiles
+    def inputs(self) -> dict[str, Float32s]:
+        """The features as a profile model's graph takes them, by the names of its inputs."""
+        return {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(self.features)}
 
     def save(self, path: str | Path) -> Path:
         """Write the profile, whole or not at all; it takes tens of kilobytes."""
@@ -230,8 +235,7 @@ class Model:
             if slots.size:
                 inputs["roll"] = roll[slots][None].astype(np.float32, copy=False)
         else:
-            inputs = {"query": query}
-            inputs |= {f"profile_{i}": level.astype(np.float32) for i, level in enumerate(profile.features)}
+            inputs = {"query": query} | profile.inputs
         n = self.grid.bins
         maps = [(1, self.grid.channels, n, n), (1, n, n)]
         filters, bias, *gain = self._query.run(inputs, maps, [*maps, maps[1]])

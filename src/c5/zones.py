@@ -42,7 +42,7 @@ def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: Arr
 
 
 def check_zones(shape: tuple[int, ...]) -> None:
-    """Raise an error if no statistics block has so many zones."""
+    """Raise an error if these are fewer or more zones than a statistics block has."""
     if len(shape) != 2 or not all(FEWEST <= side <= MOST for side in shape):
         raise ParameterError(f"zones must be {FEWEST} to {MOST} rows and columns, not {'x'.join(map(str, shape))}")
 

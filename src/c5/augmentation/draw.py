@@ -199,7 +199,7 @@ class Material:
         matrices: Mapping[str, CameraMatrices],
         exclude: frozenset[str] = frozenset(),
     ) -> Material:
-        """Everything except what comes from an excluded camera or has its matrices: makers sell a sensor twice."""
+        """All but excluded cameras and those with their matrices: makers sell one sensor under several names."""
         barred = {full_name(camera) for camera in exclude}
 
         def allowed(samples: Sequence[Sample]) -> list[Sample]:
@@ -211,7 +211,7 @@ class Material:
         return cls(allowed(sources), allowed(targets), leave_out(matrices, exclude))
 
     def calibrated(self) -> Material:
-        """Without photographs of cameras that have no matrices, unless none has any: that raises an error later."""
+        """Only photographs of cameras with matrices, unless no camera has any: that raises an error later."""
         sources, targets = ([s for s in each if self.is_calibrated(s)] for each in (self.sources, self.targets))
         if not sources or not targets:
             return self

@@ -70,7 +70,7 @@ class _PluginLayout:
         self._plugin, self._layout = plugin, plugin.make()
         missing = [part for part in ("DESCRIPTION", "recognises", "read") if not hasattr(self._layout, part)]
         if missing:
-            raise PluginError(f"{plugin} is no dataset layout: it has no {', '.join(missing)}")
+            raise PluginError(f"{plugin} is not a dataset layout: it has no {', '.join(missing)}")
         self.NAME, self.DESCRIPTION = plugin.name, str(self._layout.DESCRIPTION)
 
     def recognises(self, folder: Path) -> bool:

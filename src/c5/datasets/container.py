@@ -149,7 +149,7 @@ def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
         unpacker = zlib.decompressobj()
         index = json.loads(unpacker.decompress(payload, min(MOST_INDEX_BYTES, offset + SMALL_INDEX_BYTES)))
         if not isinstance(index, dict):
-            raise ValueError("its index is no table")
+            raise ValueError("its index is not a table")
         for entry in index["samples"]:
             _check_place(entry, offset)
         return index
@@ -176,7 +176,7 @@ def open_chunk(data: bytes, kind: bytes) -> tuple[dict[str, Any], bytes]:
     start = CHUNK.size + head
     described = json.loads(data[CHUNK.size : start])
     if not isinstance(described, dict):
-        raise ValueError("its head is no table")
+        raise ValueError("its head is not a table")
     return described, data[start : -CRC.size]
 
 
@@ -298,7 +298,7 @@ def _write_records(draft: _Draft, samples: Iterable[Sample], encode: Encode, eac
         for (sample, _), found in results:
             try:
                 if sample.name in names:
-                    raise DataError(f"{sample.path}: {sample.name} is there twice; give each photograph once")
+                    raise DataError(f"{sample.path}: {sample.name} appears twice; give each photograph once")
                 if isinstance(found, C5Error):
                     raise found
                 if isinstance(found, str) and not draft.keep(sample, found):

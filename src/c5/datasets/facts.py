@@ -35,7 +35,7 @@ def match_name(camera: str, matrices: Collection[str]) -> str | None:
 
 
 def leave_out(matrices: Mapping[str, CameraMatrices], cameras: Iterable[str]) -> dict[str, CameraMatrices]:
-    """A table without these cameras, and without any that has the same matrices as one: makers sell a sensor twice."""
+    """A table without these cameras, nor any with the same matrices: makers sell one sensor under several names."""
     barred = {full_name(camera) for camera in cameras}
     hidden = {each.content for name, each in matrices.items() if full_name(name) in barred}
     return {name: each for name, each in matrices.items() if each.content not in hidden}

@@ -22,8 +22,7 @@ MOST_BYTES = 2**32
 class Growing:
     """Bytes that are added one after the other and become an array in the end."""
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most = MOST_BYTES if most is None else most
+    def __init__(self) -> None:
         self._memory = bytearray()
         self._file: BinaryIO | None = None
         self.size = 0
@@ -31,7 +30,7 @@ class Growing:
     def add(self, data: bytes) -> None:
         self.size += len(data)
         with writing_unpacked():
-            if self._file is None and self.size > self._most:
+            if self._file is None and self.size > MOST_BYTES:
                 self._file = open_unpacked()
                 self._file.write(self._memory)
                 self._memory = bytearray()

@@ -88,7 +88,7 @@ def find_duplicates(samples: Iterable[Sample]) -> list[Problem]:
     problems = []
     for sample in samples:
         if sample.name in seen:
-            message = f"{sample.path}: {sample.name} is there twice; give each photograph once"
+            message = f"{sample.path}: {sample.name} appears twice; give each photograph once"
             problems.append(Problem(sample.path, message))
         seen.add(sample.name)
     return problems

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from c5.color import Float64s
 from c5.errors import DataError
 from c5.regular import read_regular
+from c5.words import first_line
 
 
 def read_mat(path: Path) -> dict[str, NDArray[Any]]:
@@ -24,7 +25,7 @@ def read_mat(path: Path) -> dict[str, NDArray[Any]]:
     try:
         return dict(scipy_io.loadmat(io.BytesIO(read_regular(path))))
     except Exception as error:  # of many kinds, on damaged files and on those of MATLAB 7.3, which SciPy does not read
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise DataError(f"{path}: not a MATLAB file that can be read ({reason}); download it again") from error
 
 

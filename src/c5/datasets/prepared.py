@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from c5.datasets.container import BusyError, Container, Encoded, Format, Record, Report, check_types, write_container
 from c5.datasets.features import Feature, prepare_image
-from c5.datasets.sample import Decoded, Found, Sample
+from c5.datasets.sample import Decoded, Found, Prepared, Sample
 from c5.errors import DataError, DataWarning
 from c5.image import LinearImage
 from c5.io.files import cache_folder
@@ -115,20 +115,33 @@ def prepare(
 ) -> list[Sample]:
     """The same samples with all of these features prepared.
 
-    Samples that have them stay as they are. The others are prepared into a set in the user's cache folder, once: the
-    next call with the same images finds it there, and a simultaneous call in another process waits for it. An image
-    that cannot be used is an error.
+    Samples that have them stay as they are. The others are prepared into sets in the user's cache folder, once: the
+    next call with the same images finds them there, and a simultaneous call in another process waits for them. Each
+    dataset has a set of its own, so that evaluations on some of the same datasets share it. An image that cannot be
+    used is an error.
     """
     wanted = {feature.key: feature for feature in features}
-    keys = list(wanted)
-    missing = [sample for sample in samples if sample.prepared is None or not all(map(sample.prepared.has, keys))]
-    if not missing:
-        return list(samples)
-    for sample in missing:
-        if isinstance(sample.pixels, PreparedImage):
-            raise _not_prepared(sample, next(wanted[key] for key in keys if not sample.pixels.has(key)))
-    contents = [[sample.name, sample.pixels.digest()] for sample in missing]
-    path = (folder or cache_folder() / "sets") / f"{_digest([keys, contents])}.c5set"
+    missing: dict[tuple[str, bool], list[Sample]] = {}
+    for sample in samples:
+        if sample.prepared is None or not all(map(sample.prepared.has, wanted)):
+            if isinstance(sample.pixels, PreparedImage):
+                raise _not_prepared(sample, next(wanted[key] for key in wanted if not sample.pixels.has(key)))
+            missing.setdefault((sample.dataset, sample.made), []).append(sample)
+    kept: dict[str, Prepared | None] = {}
+    for own in missing.values():
+        kept |= {sample.name: sample.prepared for sample in _prepare_dataset(own, wanted, track, folder)}
+    return [replace(s, prepared=kept[s.name]) if s.name in kept else s for s in samples]
+
+
+def _prepare_dataset(
+    samples: Sequence[Sample],
+    wanted: dict[str, Feature[Any]],
+    track: Callable[[Iterable[Sample]], Iterable[Sample]],
+    folder: Path | None,
+) -> list[Sample]:
+    """The samples of the set that holds these features of samples, which is made if there is none."""
+    contents = [[sample.name, sample.pixels.digest()] for sample in samples]
+    path = (folder or cache_folder() / "sets") / f"{_digest([list(wanted), contents])}.c5set"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError:  # without a writable cache, it is only slower
@@ -136,14 +149,13 @@ def prepare(
     busy = False
     while not path.exists():
         try:
-            write_prepared(missing, path, features, track, complete=True)
+            write_prepared(samples, path, list(wanted.values()), track, complete=True)
         except BusyError:
             if not busy:
-                warnings.warn("another process is preparing the same images: waiting for it", DataWarning, stacklevel=2)
+                warnings.warn("another process is preparing the same images: waiting for it", DataWarning, stacklevel=3)
             busy = True
             time.sleep(WAIT_SECONDS)
-    kept = {sample.name: sample.prepared for sample in read(path).samples}
-    return [replace(sample, prepared=kept.get(sample.name, sample.prepared)) for sample in samples]
+    return read(path).samples
 
 
 def _passing_folder() -> Path:

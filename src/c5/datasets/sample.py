@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from c5.color import Bools, Float64s
-from c5.errors import DataError, ReadError
+from c5.errors import DataError
 from c5.image import LinearImage
+from c5.io.files import read_bytes
 from c5.io.raw import read_photograph
 from c5.io.readers import MAX_PIXELS, read_mask
-from c5.regular import read_regular
 
 Decoded = TypeVar("Decoded")
 
@@ -97,14 +97,9 @@ class ImageFile:
 
     @cached_property  # evaluation and the cache of histograms both ask, and it reads all of the file
     def _digest(self) -> str:
-        path = self.path
-        try:
-            content = read_regular(path)
-            if self.mask is not None:
-                path = self.mask
-                content += b"\0mask\0" + read_regular(path)
-        except OSError as error:
-            raise ReadError(f"{path}: cannot be read: {error.strerror}") from None
+        content = read_bytes(self.path)
+        if self.mask is not None:
+            content += b"\0mask\0" + read_bytes(self.mask)
         levels = f"{self.black} {self.white} {[polygon.tolist() for polygon in self.masked]} {self.drawn_on}"
         return hashlib.sha256(levels.encode() + b"\0" + content).hexdigest()
 
