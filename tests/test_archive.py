@@ -266,7 +266,7 @@ def test_what_is_somebody_elses_stays(photographs: Path, result: Path, tmp_path:
     [
         ("nowhere", "no such folder"),
         ("s3://key:secret@bucket/x", "credentials do not belong"),
-        ("what://bucket/x", "no storage that fsspec knows"),
+        ("what://bucket/x", "not a storage that fsspec knows"),
     ],
 )
 def test_a_source_that_cannot_be(tmp_path: Path, source: str, said: str) -> None:

@@ -100,6 +100,15 @@ def test_quick_items_go_in_bundles_and_come_back_in_order(cluster: Cluster) -> N
     assert len(done) == 50  # what comes before an error is not lost
 
 
+def test_no_core_waits_for_a_slow_item(cluster: Cluster, tmp_path: Path) -> None:
+    """The first item ends only after the last one, on the other core."""
+    waits = "for _ in $(seq 600); do test -e last && exit 0; sleep 0.1; done; exit 1"
+    commands = [waits, *["true"] * 12, "touch last"]
+    with connect(cluster.address) as spread:
+        done = list(spread(partial(subprocess.call, shell=True, cwd=tmp_path), commands))
+    assert done == [(command, 0) for command in commands]
+
+
 def test_no_cluster_there(photographs: Path, tmp_path: Path) -> None:
     done = run_command("archive", photographs, "-o", tmp_path / "out", "--ray", "127.0.0.1:9")
     assert done.returncode == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import c5
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, textured
@@ -550,11 +549,6 @@ def test_balanced_colors_of_a_made_image_are_the_source_s_in_srgb(monkeypatch: p
 # ---- the command
 
 
-def c5(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "c5.cli", "augment", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a pack of photographs, and the catalogue of their cameras."""
@@ -570,14 +564,14 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> None:
     out, plots = tmp_path / "made.c5data", tmp_path / "plots"
     arguments = [shelf / "studio.c5data", "-o", out, "--matrices", shelf / "cameras.csv", "--made", 12]
-    done = c5(*arguments, "--target", "Beta", "--exclude", "Gamma", "--plots", plots)
+    done = c5("augment", *arguments, "--target", "Beta", "--exclude", "Gamma", "--plots", plots)
     assert done.returncode == 0, done.stderr
     assert f"{out}: 12 images" in done.stdout
     samples = read_samples(out)
     assert [sample.name for sample in samples] == [f"made/paper/{number:06d}" for number in range(12)]
     assert all(sample.camera == "Beta" and sample.made and sample.cameras <= {"Alpha", "Beta"} for sample in samples)
     assert {path.name for path in plots.iterdir()} == {"illuminants.png", "pictures.png"}
-    again = c5(*arguments)
+    again = c5("augment", *arguments)
     assert again.returncode == 1
     assert "--overwrite" in again.stderr
 
@@ -590,7 +584,7 @@ def test_the_command_says_what_is_wrong_in_one_line_and_begins_no_file(shelf: Pa
         (["--target", "Bet"], "no camera is called 'Bet'; there are Alpha, Beta, Gamma"),
         (["--exclude", "Alph"], "--exclude Alph: neither in the data nor among the matrices"),
     ]:
-        done = c5(data, "-o", out, *arguments)
+        done = c5("augment", data, "-o", out, *arguments)
         assert done.returncode == 1
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1

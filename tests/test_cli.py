@@ -17,6 +17,7 @@ import imagecodecs
 import numpy as np
 import pytest
 import typer
+from command import c5
 from laws import textured
 from PIL import Image
 from typer.testing import CliRunner
@@ -28,11 +29,6 @@ from c5.cli.console import FLAGS, show_progress
 from c5.io.raw import read_photograph
 
 PACKAGE = Path(errors.__file__).parent
-
-
-def c5(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "c5.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -208,11 +204,15 @@ def test_a_roll_of_two_cameras_is_refused(demo: Path, tmp_path: Path) -> None:
 def test_a_roll_of_another_camera_is_named(demo: Path, tmp_path: Path) -> None:
     c5("demo", "--out", tmp_path, "--seed", 2, "--count", 1, "--method", "pca")
     own, other = (min((folder / "roll").glob("*.dng")) for folder in (demo, tmp_path))
-    done = c5("estimate", other, "--roll", demo / "roll")
-    assert done.returncode == 0, done.stderr
-    assert f"{other}: of Virtual" in done.stderr
-    assert "but the profile is of Virtual" in done.stderr
-    assert "the profile is of" not in c5("estimate", own, "--roll", demo / "roll").stderr
+    assert c5("calibrate", demo / "roll", "-o", tmp_path / "camera.c5profile").returncode == 0
+    profile, roll = ("--profile", tmp_path / "camera.c5profile"), ("--roll", demo / "roll")
+    picture = tmp_path / "a.png"
+    for words in (["estimate", *roll], ["explain", *roll, "--out", picture, "--overwrite"], ["balance", *profile]):
+        done = c5(*words, other)
+        assert done.returncode == 0, done.stderr
+        assert f"{other}: from Virtual" in done.stderr
+        assert "but the profile is of Virtual" in done.stderr
+        assert "the profile is of" not in c5(*words, own).stderr
 
 
 def test_explain_draws_a_picture(demo: Path, tmp_path: Path) -> None:
@@ -272,13 +272,17 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "no profile": (["estimate", good, "--profile", folder / "none"], "no such file"),
         "empty roll": (["estimate", good, "--roll", folder / "empty"], "no image"),
         "missing roll": (["calibrate", folder / "none", "-o", folder / "p"], "no such folder"),
+        "a file as a roll": (["calibrate", good, "-o", folder / "p"], "is a file; give a folder"),
         "levels": (["estimate", good, "--black", "9", "--white", "8"], "black level"),
         "not weights": (["convert", folder / "a.jpg", "-o", folder / "m.c5"], "nothing was run"),
         "no data": (["train", folder / "empty", "-o", folder / "run"], "docs/datasets.md"),
         "nothing to train": (["train"], "--resume"),
         "no run": (["train", "--resume", folder / "empty"], "no training run"),
         "resume and more": (["train", "--resume", folder / "empty", "--seed", "3"], "--resume takes everything"),
-        "method and model": (["estimate", good, "--method", "bundled", "--model", "bundled"], "say the same twice"),
+        "method and model": (
+            ["estimate", good, "--method", "bundled", "--model", "bundled"],
+            "both choose the estimator",
+        ),
         "no module": (["estimate", good, "--method", "no_such:Thing"], "No module named 'no_such'"),
         "exists": (["calibrate", folder, "-o", good], "--overwrite"),
         "exists too": (["explain", good, "-o", good], "--overwrite"),

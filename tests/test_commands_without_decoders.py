@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command
 import pytest
 from test_evaluation import write_manifest
 
@@ -42,12 +43,7 @@ n_images = 3
 def c5(*arguments: object, without: Path | None = None) -> str:
     """Run the command; `without` is a folder whose modules hide the decoders."""
     paths = [*([] if without is None else [str(without)]), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-m", "c5.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )
+    done = command.c5(*arguments, environment={"PYTHONPATH": os.pathsep.join(filter(None, paths))})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

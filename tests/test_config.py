@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command
 import numpy as np
 import pytest
 from laws import textured
@@ -20,10 +21,8 @@ def image(tmp_path: Path) -> Path:
 
 
 def c5(config: Path | None, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "c5.cli", *map(str, arguments)]
-    named = {} if config is None else {"C5_CONFIG": str(config)}
-    variables = {name: value for name, value in os.environ.items() if name != "C5_CONFIG"} | named | environment
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables)
+    """Run a command with a configuration; without one, it is looked for where the user's is."""
+    return command.c5(*arguments, environment={"C5_CONFIG": "" if config is None else str(config), **environment})
 
 
 def write(folder: Path, text: str) -> Path:

@@ -98,7 +98,7 @@ def test_every_file_that_does_not_fit_is_listed(tmp_path: Path) -> None:
     ]
     with pytest.raises(DataError, match="and 2 more problems"):
         read_samples(folder)
-    with pytest.raises(DataError, match="is there twice"):
+    with pytest.raises(DataError, match="appears twice"):
         read_samples([write_ffcc(tmp_path / "other"), tmp_path / "other"])
 
 
@@ -191,7 +191,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told.splitlines(keepends=True)[-1] == f"c5: stopped; the same command goes on from {part}\n"
+    assert told.splitlines(keepends=True)[-1] == f"c5: stopped; the same command continues from {part}\n"
     assert part.exists()
 
 

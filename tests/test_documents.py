@@ -210,7 +210,7 @@ def test_every_command_and_every_shared_flag_is_listed() -> None:
     for one in command.commands.values():
         for each in (one, *getattr(one, "commands", {}).values()):
             everywhere |= options(each)
-    table = page.split("## Flags that are shared")[1].split("## ")[0]
+    table = page.split("## Shared flags")[1].split("## ")[0]
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", table):
         assert flag in everywhere, flag
 

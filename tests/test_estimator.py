@@ -57,6 +57,10 @@ def test_profiles_survive_their_file(model: Model, roll: list[Photo], tmp_path: 
     )
 
 
+def test_a_profile_prints_in_a_line(model: Model, roll: list[Photo]) -> None:
+    assert repr(model.calibrate([roll[0].image])).count("\n") == 0
+
+
 def test_profiles_of_other_models_are_refused(model: Model, roll: list[Photo]) -> None:
     profile = model.calibrate([roll[0].image])
     with pytest.raises(ProfileError, match="calibrate again"):

@@ -58,9 +58,7 @@ def use(path: Path, photographs: Path) -> list[Balance]:
         for photograph in sorted(photographs.iterdir()):
             catalog.find(photograph, stored_grid())
             catalog.find_camera_and_time(photograph)
-        rng = np.random.default_rng(0)
         for selection in (Selection.RANDOM, Selection.RECENT, Selection.VIVID):
-            catalog.photos(CAMERA, 3, selection, rng=rng)
             catalog.roll(MODEL, CAMERA, 3, selection)
         catalog.add([photographs], camera=CAMERA, retry=True)
         results = list(balance(sorted(photographs.iterdir()), Settings(MODEL, catalog=catalog, camera=CAMERA, jobs=1)))

@@ -107,7 +107,7 @@ def has_look(edits: list[Edit]) -> bool:
     try:
         learn_look(edits)
     except ParameterError as error:
-        assert "no look that is better than neutral balance" in str(error)  # noqa: PT017
+        assert "no look is better than neutral balance" in str(error)  # noqa: PT017
         return False
     return True
 
@@ -164,7 +164,7 @@ def test_a_look_is_kept_and_forgotten_and_nothing_else_is_removed(tmp_path: Path
     assert not path.exists()
     assert not forget_look()
     path.write_text("{}")
-    with pytest.raises(ReadError, match="is no learned look"):
+    with pytest.raises(ReadError, match="is not a learned look"):
         forget_look()
     assert path.read_text() == "{}"
 
@@ -187,7 +187,7 @@ def test_a_look_is_kept_and_forgotten_and_nothing_else_is_removed(tmp_path: Path
 def test_a_damaged_look_is_one_line(change: dict[str, object] | None) -> None:
     path = save_look(learn_look(edit_like(Look(warmer=20), 0)))
     path.write_text("[" * 100_000 if change is None else json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(ReadError, match=r"look\.json: is no learned look; remove it"):
+    with pytest.raises(ReadError, match=r"look\.json: is not a learned look; remove it"):
         load_look()
 
 

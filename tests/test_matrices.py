@@ -170,7 +170,7 @@ def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
         (["X," + EYES[:-1], "Y,1,2"], "line 3: Y: 18 numbers"),
         (["X," + EYES.replace("0", "zero")], "line 2: X: 18 numbers"),
         (["X," + "1," * 18], "line 2: X: .*inverted"),
-        (["X," + EYES[:-1], "X," + EYES[:-1]], "line 3: X is there twice"),
+        (["X," + EYES[:-1], "X," + EYES[:-1]], "line 3: X appears twice"),
         (["," + EYES[:-1]], "line 2: no camera"),
         ([], "no camera in it"),
     ],

@@ -17,6 +17,7 @@ from c5.choices import Recipe
 from c5.color import rgb_to_uv
 from c5.histograms import Histograms, histogram
 from c5.model import Model, load_model
+from c5.model_file import read_model
 from c5.training.ccc import Located, Locator
 from c5.training.config import (
     BUNDLED_GRID,
@@ -27,6 +28,7 @@ from c5.training.config import (
     configure,
     make_config,
     paper_training,
+    set_fields,
     train_config_from_json,
 )
 from c5.training.export import ExportError, check_export, export_model
@@ -302,6 +304,16 @@ def test_a_wrong_export_is_not_written(tmp_path: Path) -> None:
     torch.manual_seed(99)
     with pytest.raises(ExportError, match="differs"):
         check_export(build_network(SMALL).eval(), file)
+
+
+def test_a_network_that_has_hardly_been_trained_can_be_written(tmp_path: Path) -> None:
+    """Its light depends on the last digits of its input, in torch as well."""
+    (config,) = set_fields(paper_training(1), ["G=true"]).networks
+    for seed in range(2):
+        torch.manual_seed(seed)
+        export_model(build_network(config).eval(), tmp_path / f"{seed}.c5", name="m", training={})
+    with pytest.raises(ExportError, match="differs"):
+        check_export(build_network(config).eval(), read_model(tmp_path / "1.c5"))
 
 
 def test_configurations_survive_json_and_refuse_nonsense() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import imagecodecs
 import numpy as np
 import pytest
+from command import c5
 from dng_files import camera, numbers
 from laws import textured
 from test_readers import chunk, png, zeros
@@ -62,16 +63,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def c5(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "c5.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home), "XDG_CACHE_HOME": str(home)},
-    )
-
-
 @pytest.mark.parametrize("command", ["estimate", "balance", "catalog", "check", "pack"])
 def test_one_bad_file_stops_no_command(folder: Path, tmp_path: Path, command: str) -> None:
     files = sorted(path for path in folder.iterdir() if path.name != "manifest.csv")
@@ -82,7 +73,8 @@ def test_one_bad_file_stops_no_command(folder: Path, tmp_path: Path, command: st
         "check": ["data", "check", folder],
         "pack": ["data", "pack", folder, "-o", tmp_path / "x.c5data"],
     }
-    done = c5(*arguments[command], home=tmp_path)
+    home = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"), str(tmp_path))
+    done = c5(*arguments[command], environment=home)
     said = done.stdout + done.stderr
     assert "Traceback" not in said, said
     assert done.returncode in (0, 1), said

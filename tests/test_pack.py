@@ -240,7 +240,7 @@ def test_images_that_cannot_be_used_are_named_and_left_out(tmp_path: Path) -> No
     assert report.written == 3
     assert [problem.message.split(":")[0] for problem in report.skipped] == ["b.png", "c.png", "made"]
     assert "no usable pixels" in report.skipped[1].message
-    assert "set/A/0 is there twice" in report.skipped[2].message
+    assert "set/A/0 appears twice" in report.skipped[2].message
     assert [sample.name for sample in read_samples(tmp_path / "x.c5data")] == ["set/A/0", "set/A/2", "set/A/4"]
     # Resumed, they are tried again, and what follows them is kept.
     shutil.copy(tmp_path / "x.c5data", tmp_path / "y.c5data.part")

@@ -135,6 +135,20 @@ def test_images_are_prepared_once(tmp_path: Path) -> None:
     assert len(prepare(samples, FEATURES, folder=tmp_path / "file" / "cache")) == 3
 
 
+def test_evaluations_on_some_of_the_same_datasets_share_what_was_prepared(tmp_path: Path) -> None:
+    one = read_samples(write_ffcc(tmp_path / "one"))
+    other, made = ([replace(s, dataset="B", name=f"{name}/{s.name}") for s in one] for name in ("other", "made"))
+    made = [replace(sample, sources=frozenset({"elsewhere"})) for sample in made]
+    cache = tmp_path / "cache"
+    prepare([*one, *other], FEATURES, folder=cache)
+    kept = {path.name for path in cache.iterdir()}
+    assert len(kept) == 2
+    found = prepare([*reversed(made), *other], FEATURES, folder=cache)
+    assert len({path.name for path in cache.iterdir()} - kept) == 1
+    assert [sample.name for sample in found] == [sample.name for sample in (*reversed(made), *other)]
+    assert all(sample.prepared is not None for sample in found)
+
+
 def test_an_image_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     black = make_sample(LinearImage(np.zeros((8, 8, 3), np.float32)), np.ones(3), "A", "black")
     with pytest.raises(DataError, match="no usable pixels"):

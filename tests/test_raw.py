@@ -196,6 +196,23 @@ def test_clipped_units_do_not_count_and_too_many_are_flagged(tmp_path: Path, pat
         assert not image.counts.any()
 
 
+@pytest.mark.parametrize("pattern", [*BAYER, XTRANS], ids=[*BAYER, "X-Trans"])
+@pytest.mark.parametrize("units", [1, 1.5, 2, 4.5])
+def test_clipping_adds_no_color_to_edges(tmp_path: Path, pattern: str, units: float) -> None:
+    """Where things meet a clipped sky, a gray scene has the fringes that it has without clipping, and no others."""
+    y, x = sensor(units, pattern)
+    light = 0.45 + 0.7 * np.clip((np.hypot(x - 48.3, y - 32.1) - 21.7) * units * 2, -0.5, 0.5)
+    raw = np.rint(light * 65535).astype(np.uint16)[..., None].repeat(3, axis=-1)
+    sky, free = (
+        read(tmp_path / "a.dng", encode_dng(raw, camera(0, white), Layout(pattern)), pixels=SHOWN[0] * SHOWN[1]).image
+        for white in (round(0.79 * 65535), 65535)
+    )
+    assert sky.clipped.any()
+    assert not free.clipped.any()
+    with_clipping, without = (np.abs(image.rgb[..., ::2] / image.rgb[..., 1:2] - 1) for image in (sky, free))
+    assert with_clipping[sky.clipped].max() < 1.2 * without.max()
+
+
 @pytest.mark.parametrize("side", [2, 6])
 def test_cells_of_one_unit_are_units(side: int) -> None:
     rng = np.random.default_rng(side)
@@ -454,7 +471,7 @@ def test_foreign_bytes_under_the_name_of_a_raw_file(tmp_path: Path, suffix: str)
             read(path, start + rng.bytes(20000))
     with pytest.raises(ReadError, match="empty"):
         read(path, b"")
-    with pytest.raises(ReadError, match="damaged, or no raw file"):
+    with pytest.raises(ReadError, match="damaged, or not a raw file"):
         read(path, b"hello, I am no photograph")
 
 
@@ -489,7 +506,7 @@ def test_a_file_cut_after_its_preview_is_damaged(tmp_path: Path, name: str, is_d
 
 def test_a_size_that_cannot_be_is_refused_before_unpacking(tmp_path: Path) -> None:
     data = encode_dng(numbers(1, 60, 80), camera(), Layout())
-    with pytest.raises(ReadError, match=r"a\.dng: claims to hold 6000x6000 pixels"):
+    with pytest.raises(ReadError, match=r"a\.dng: damaged or incomplete: claims 6000x6000 pixels"):
         read(tmp_path / "a.dng", set_number(set_number(data, 256, 6000), 257, 6000))
 
 

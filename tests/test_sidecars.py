@@ -137,7 +137,7 @@ class TestAdobe:
         [
             (b"", "no element"),
             (LIGHTROOM[:700], "damaged"),
-            (b"\xff\xfe<\0x\0", "no UTF-8"),
+            (b"\xff\xfe<\0x\0", "not UTF-8"),
             (b"<html><body/></html>", "no XMP"),
             (LIGHTROOM.replace(b' xmlns:xmp="http://ns.adobe.com/xap/1.0/"', b""), "xmp: stands for"),
             (b'<!DOCTYPE r [<!ENTITY a "b">]>' + ELEMENTS, "entities"),

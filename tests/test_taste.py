@@ -208,7 +208,7 @@ def test_of_a_strength_and_a_learned_look_the_more_specific_counts(tmp_path: Pat
     assert taste.find(tmp_path.parent / "x.nef", None) == Look(strength=0.5, tint=2)
     assert Taste(taste.rules, {"keep_warmth": True}).find(tmp_path / "x.nef", None) == Look(keep_warmth=True, tint=2)
     assert Taste(taste.rules, {"warmer": 3}).find(tmp_path / "x.nef", None) == Look(learned=learned, tint=2, warmer=3)
-    with pytest.raises(ParameterError, match="a learned look says itself how much of the light stays"):
+    with pytest.raises(ParameterError, match="a learned look decides how much of the light stays"):
         Rule({"learned": learned, "strength": 0.5})
 
 
@@ -304,7 +304,7 @@ def balance_with_defaults(shot: Shot, *options: str) -> str:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("[[look]]\nstrenght = 0.8\n", "look 1: strenght is no key of a look; there are camera, folder, strength,"),
+        ("[[look]]\nstrenght = 0.8\n", "look 1: strenght is not a key of a look; there are camera, folder, strength,"),
         ("[[look]]\nstrength = 0.8\n[[look]]\nstrength = 1.8\n", "look 2: strength must be from 0"),
         ("[[look]]\nstrength = nan\n", "look 1: strength must be from 0"),
         ("[[look]]\nstrength = true\n", "look 1: strength must be a number, not True"),

@@ -14,7 +14,8 @@ from c5.cli.app import app
 from c5.color import Float32s, angular_error, as_illuminant, uv_to_rgb
 from c5.datasets import read_samples
 from c5.errors import DataError, ParameterError, ReadError
-from c5.evaluation.worst import Looks, Outcome, find_facts, measure_looks, read_estimates
+from c5.evaluation.estimates import Outcome, read_estimates
+from c5.evaluation.worst import Looks, find_facts, measure_looks
 from c5.image import LinearImage
 
 LIGHT = as_illuminant([0.5, 1.0, 0.7])
@@ -83,7 +84,7 @@ def test_what_cannot_be_shown_is_an_error_of_one_line(data: Path, tmp_path: Path
     with pytest.raises(DataError, match="not among the images"):
         read_estimates(both, samples[1:], "c5")
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    for bad, message in ((tmp_path / "bad.csv", "no file of estimates"), (tmp_path / "none.csv", "cannot be read")):
+    for bad, message in ((tmp_path / "bad.csv", "not a file of estimates"), (tmp_path / "none.csv", "cannot be read")):
         with pytest.raises(ReadError, match=message):
             read_estimates(bad, samples)
 
