@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
@@ -25,22 +26,59 @@ class Emitted(NamedTuple):
     gain: Tensor | None  # G, (batch, n, n)
 
 
-class Convolution(nn.Conv2d):
-    """3x3, keeping the size; zero beyond the edges, or the edge repeated as in the published models."""
+class RepeatEdges(torch.autograd.Function):
+    """The outermost rows and columns once more. Unlike torch's own, it keeps the layout of the fast convolutions, and
+    its gradient is the same in every run on a GPU."""
 
-    def __init__(self, inputs: int, outputs: int, config: NetworkConfig) -> None:
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x = torch.cat([x[..., :1, :], x, x[..., -1:, :]], dim=-2)
+        return torch.cat([x[..., :1], x, x[..., -1:]], dim=-1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        last_first = gradient.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if last_first else torch.contiguous_format
+        for dim in (-1, -2):
+            first, inner, last = torch.split(gradient, [1, gradient.shape[dim] - 2, 1], dim)
+            gradient = inner.clone(memory_format=layout)
+            gradient.narrow(dim, 0, 1).add_(first)
+            gradient.narrow(dim, -1, 1).add_(last)
+        return gradient
+
+
+class Convolution(nn.Conv2d):
+    """3x3, keeping the size; zero beyond the edges, or the edge repeated as in the published models. Encoders that
+    stand side by side are groups of channels, each with its own inputs, outputs and weights."""
+
+    def __init__(self, inputs: int, outputs: int, config: NetworkConfig, encoders: int = 1) -> None:
         mode: Literal["replicate", "zeros"] = "replicate" if config.kind is RollKind.SEPARATE else "zeros"
-        super().__init__(inputs, outputs, kernel_size=3, padding=1, padding_mode=mode)
+        super().__init__(encoders * inputs, encoders * outputs, 3, padding=1, padding_mode=mode, groups=encoders)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.padding_mode == "zeros" or not (self.training or x.is_cuda):
+            return super().forward(x)
+        return convolve_groups(RepeatEdges.apply(x), self)  # type: ignore[no-untyped-call]
+
+
+def convolve_groups(x: Tensor, layer: nn.Conv2d) -> Tensor:
+    """The convolution of a layer with groups, without padding. A GPU is faster if it is one with zeros in between."""
+    weight, groups = layer.weight, layer.groups
+    if x.is_cuda and groups > 1:
+        own = torch.eye(groups, device=x.device)[:, None, :, None, None, None]
+        weight = (weight.unflatten(0, (groups, -1))[:, :, None] * own).flatten(2, 3).flatten(0, 1)
+        groups = 1
+    return functional.conv2d(x, weight, layer.bias, groups=groups)
 
 
 class EncoderBlock(nn.Module):
     """Two convolutions, then 2x2 max pooling."""
 
-    def __init__(self, inputs: int, outputs: int, config: NetworkConfig, *, normalise: bool) -> None:
+    def __init__(self, inputs: int, outputs: int, config: NetworkConfig, *, normalise: bool, encoders: int = 1) -> None:
         super().__init__()
-        self.first = Convolution(inputs, outputs, config)
-        self.second = Convolution(outputs, outputs, config)
-        self.norm = nn.BatchNorm2d(outputs) if normalise else nn.Identity()
+        self.first = Convolution(inputs, outputs, config, encoders)
+        self.second = Convolution(outputs, outputs, config, encoders)
+        self.norm = nn.BatchNorm2d(encoders * outputs) if normalise else nn.Identity()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The activations before and after pooling."""
@@ -49,17 +87,19 @@ class EncoderBlock(nn.Module):
         return x, functional.max_pool2d(x, 2)
 
 
-def encoder_blocks(config: NetworkConfig) -> nn.ModuleList:
+def encoder_blocks(config: NetworkConfig, encoders: int = 1) -> nn.ModuleList:
     inputs = [1 + config.gradient + 2 * config.coordinates, *config.widths[:-1]]
     return nn.ModuleList(
-        EncoderBlock(i, o, config, normalise=level % 2 == 0)
+        EncoderBlock(i, o, config, normalise=level % 2 == 0, encoders=encoders)
         for level, (i, o) in enumerate(zip(inputs, config.widths, strict=True))
     )
 
 
-def merges(config: NetworkConfig, count: int) -> nn.ModuleList:
+def merges(widths: Sequence[int], encoders: int = 1) -> nn.ModuleList:
     """1x1 convolutions that join an encoder's own features and the pooled ones."""
-    return nn.ModuleList(nn.Conv2d(2 * width, width, kernel_size=1) for width in config.widths[:count])
+    return nn.ModuleList(
+        nn.Conv2d(encoders * 2 * width, encoders * width, kernel_size=1, groups=encoders) for width in widths
+    )
 
 
 class Upsample(nn.Module):
@@ -180,7 +220,7 @@ class ProfileNetwork(nn.Module):
         self.sight = Sight(config)
         self.roll = encoder_blocks(config)
         self.query = encoder_blocks(config)
-        self.merges = merges(config, len(config.widths))
+        self.merges = merges(config.widths)
         self.head = Head(config)
 
     def encode(self, histograms: Tensor) -> list[Tensor]:
@@ -268,15 +308,18 @@ def _mean(emitted: Sequence[Emitted]) -> Emitted:
 
 
 class SeparateNetwork(nn.Module):
-    """The paper's architecture: m encoders with weights of their own, which exchange their maximum after each block."""
+    """The paper's architecture: m encoders with weights of their own, which exchange their maximum after each block.
+
+    They stand side by side in the channels, the query's first.
+    """
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         self.grid = config.grid
         self.sight = Sight(config)
-        self.encoders = nn.ModuleList(encoder_blocks(config) for _ in range(config.n_images))
-        self.merges = nn.ModuleList(merges(config, len(config.widths) - 1) for _ in range(config.n_images))
+        self.encoders = encoder_blocks(config, config.n_images)
+        self.merges = merges(config.widths[:-1], config.n_images)
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor | None = None, present: Tensor | None = None) -> Emitted:
@@ -284,19 +327,19 @@ class SeparateNetwork(nn.Module):
         return self.sight.place(self._emit(query, roll))
 
     def _emit(self, query: Tensor, roll: Tensor | None) -> Emitted:
+        m = self.config.n_images
         others = () if roll is None else roll.unbind(dim=1)
-        inputs = [self.sight(query), *(self.sight(image) for image in others)]
+        x = torch.cat([self.sight(image) for image in (query, *others)], dim=1)
         skips = []
-        for level in range(len(self.config.widths)):
-            pairs = [encoder[level](x) for encoder, x in zip(self.encoders, inputs, strict=True)]  # type: ignore[index]
-            skips.append(pairs[0][0])
-            pooled = torch.stack([x for _, x in pairs]).amax(dim=0)
-            if level < len(self.config.widths) - 1:
-                inputs = [
-                    functional.leaky_relu(merge[level](torch.cat([x, pooled], dim=1)), SLOPE)  # type: ignore[index]
-                    for merge, (_, x) in zip(self.merges, pairs, strict=True)
-                ]
-        return self.head(pooled, skips)  # type: ignore[no-any-return]
+        for block, merge in zip_longest(self.encoders, self.merges):
+            skip, x = block(x)
+            skips.append(skip.unflatten(1, (m, -1))[:, 0])
+            each = x.unflatten(1, (m, -1))  # (batch, m, c, h, w)
+            pooled = each.amax(dim=1, keepdim=True)
+            if merge is not None:
+                both = torch.cat([each, pooled.expand_as(each)], dim=2).flatten(1, 2)
+                x = functional.leaky_relu(convolve_groups(both, merge), SLOPE)
+        return self.head(pooled[:, 0], skips)  # type: ignore[no-any-return]
 
     def lessons(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Lesson]:
         return [Lesson(self._emit(query, roll), self.sight.pick(query))]

@@ -72,11 +72,23 @@ def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork
         if needed > size:
             raise RuntimeError("they are fewer than its widths need")
         network = SeparateNetwork(config)
-        network.load_state_dict(ours)
+        network.load_state_dict(_side_by_side(ours, len(slots)))
     except (ParameterError, KeyError, IndexError, RuntimeError) as error:
         reason = first_line(error)
         raise ReadError(f"its layers do not fit the published architecture: {reason}; download it again") from error
     return network.eval()
+
+
+def _side_by_side(state: Mapping[str, Tensor], encoders: int) -> dict[str, Tensor]:
+    """The weights with those of each encoder after those of the one before it."""
+    own = re.compile(r"(encoders|merges)\.0\.")
+    others = re.compile(r"(encoders|merges)\.[1-9]")
+    stacked = {name: tensor for name, tensor in state.items() if not others.match(name)}
+    for name in filter(own.match, list(stacked)):
+        parts = [state[own.sub(rf"\1.{slot}.", name)] for slot in range(encoders)]
+        stacked[own.sub(r"\1.", name)] = torch.cat(parts) if parts[0].ndim else parts[0]
+        del stacked[name]
+    return stacked
 
 
 def _rename(name: str) -> str:
