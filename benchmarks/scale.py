@@ -48,6 +48,7 @@ from c5.photos.photo import Photo
 
 CAMERAS, SCENES = 8, 12
 SIZE = (64, 96)
+SETTLING_SECONDS = 20  # a cluster that has just started is busy with its own services
 
 
 def render(folder: Path, count: int) -> None:
@@ -169,6 +170,7 @@ def ray_cluster() -> Iterator[str]:
     cluster = Cluster()
     try:
         cluster.add_node()
+        time.sleep(SETTLING_SECONDS)
         yield cluster.address
     finally:
         cluster.close()
