@@ -362,8 +362,9 @@ def test_progress_in_a_file_is_a_line_now_and_then(
     now = [0.0]
     monkeypatch.setattr("c5.cli.console.time.monotonic", lambda: now[0])
 
-    def lines(count: int, seconds: float) -> list[str]:
-        for _ in show_progress(range(count), "preparing"):
+    def lines(count: int, seconds: float, *, known: bool = True) -> list[str]:
+        items = range(count) if known else iter(range(count))
+        for _ in show_progress(items, "preparing", None if known else count):
             now[0] += seconds
         return capsys.readouterr().err.splitlines()
 
@@ -376,6 +377,7 @@ def test_progress_in_a_file_is_a_line_now_and_then(
         "preparing: 2 of 3, 0:03:20 taken, 0:01:40 left",
         "preparing: 3 of 3, 0:05:00 taken, 0:00:00 left",
     ]
+    assert lines(3, 100, known=False) == lines(3, 100)
     assert len(lines(1000, 61)) == 1000  # however long a tenth takes
     assert lines(100, 0.01) == []
 

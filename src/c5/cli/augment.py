@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.cli.console import complain, console, progress_bar
+from c5.cli.console import complain, console, show_progress
 from c5.cli.data import write_images
 from c5.cli.options import AugmentationName, Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free
 from c5.errors import ParameterError
@@ -86,11 +86,10 @@ def augment(
     shown: list[Sample] = []
 
     def track(images: Iterable[Sample]) -> Iterable[Sample]:
-        with progress_bar() as progress:
-            for image in progress.track(images, total=made, description="making images"):
-                if len(shown) < SHOWN_LIGHTS:
-                    shown.append(image)
-                yield image
+        for image in show_progress(images, "making images", made):
+            if len(shown) < SHOWN_LIGHTS:
+                shown.append(image)
+            yield image
 
     if out.suffix == ".c5set":
         features = features_for(purpose or ["paper"])

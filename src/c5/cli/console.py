@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
+from operator import length_hint
 from typing import TypeVar
 
 from rich.console import Console
@@ -113,14 +114,16 @@ class Follower:
         log.advance(done)
 
 
-def show_progress(items: Sequence[Item], what: str) -> Iterable[Item]:
-    """The items, with a bar if there are more than a few, or a line now and then if a bar would not show."""
-    if len(items) < 5 and errors.is_terminal:
+def show_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterable[Item]:
+    """The items, with a bar if there are more than a few, or a line now and then if a bar would not show. A generator
+    needs the `total`."""
+    total = length_hint(items) if total is None else total
+    if total < 5 and errors.is_terminal:
         yield from items
         return
-    log = Log(what, len(items))
+    log = Log(what, total)
     with progress_bar() as progress:
-        for done, item in enumerate(progress.track(items, description=what), 1):
+        for done, item in enumerate(progress.track(items, total=total, description=what), 1):
             yield item
             log.advance(done)
 
