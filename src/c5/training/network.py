@@ -36,7 +36,7 @@ class RepeatEdges(torch.autograd.Function):
         return functional.pad(channels_last, (0, 0, 1, 1, 1, 1), mode="replicate")[0].permute(0, 3, 1, 2)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         gradient = gradient.clone(memory_format=torch.channels_last)
         for dim in (-1, -2):
             last = gradient.shape[dim] - 1
@@ -66,7 +66,7 @@ def convolve_groups(x: Tensor, layer: nn.Conv2d) -> Tensor:
     weight, groups = layer.weight, layer.groups
     if x.is_cuda and groups > 1:
         own = torch.eye(groups, device=x.device)[:, None, :, None, None, None]
-        weight = (weight.unflatten(0, (groups, -1))[:, :, None] * own).flatten(2, 3).flatten(0, 1)
+        weight = (weight.view(groups, -1, 1, *weight.shape[1:]) * own).flatten(2, 3).flatten(0, 1)
         groups = 1
     return functional.conv2d(x, weight, layer.bias, groups=groups)
 
@@ -338,7 +338,7 @@ class SeparateNetwork(nn.Module):
             pooled = each.amax(dim=1, keepdim=True)
             if merge is not None:
                 both = torch.cat([each, pooled.expand_as(each)], dim=2).flatten(1, 2)
-                x = functional.leaky_relu(convolve_groups(both, merge), SLOPE)
+                x = functional.leaky_relu(convolve_groups(both, cast(nn.Conv2d, merge)), SLOPE)
         return self.head(pooled[:, 0], skips)  # type: ignore[no-any-return]
 
     def lessons(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Lesson]:
