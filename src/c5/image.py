@@ -213,10 +213,11 @@ def resize(cells: Float32s, size: tuple[int, int], shift: tuple[float, float] = 
     return small.reshape(size[0], channels, size[1])
 
 
-def resize_weights(
-    weights: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0)
-) -> Iterator[tuple[tuple[slice, slice], Float32s]]:
-    """`resize` of (height, width) in parts, each with its place; parts that are 1 everywhere are skipped."""
+def resize_weighted(
+    weights: Float32s, size: tuple[int, int], shift: tuple[float, float] = (0.0, 0.0), cells: Float32s | None = None
+) -> Iterator[tuple[tuple[slice, slice], Float32s, Float32s]]:
+    """`resize` of weights (height, width), and of cells times their weights, in parts, each with its place; parts where
+    the weights are 1 everywhere are skipped."""
     height, width = weights.shape
     across = _bands(width, size[1], shift[1])
     for new_rows, old_rows, down in _bands(height, size[0], shift[0]):
@@ -224,7 +225,10 @@ def resize_weights(
         if differs.any():
             for new, old, right in across:
                 if differs[old].any():
-                    yield (new_rows, new), np.asarray(down @ weights[old_rows, old] @ right.T, np.float32)
+                    part = weights[old_rows, old]
+                    counted = np.asarray(down @ part @ right.T, np.float32)
+                    light = counted if cells is None else down @ (cells[old_rows, old] * part) @ right.T
+                    yield (new_rows, new), counted, np.asarray(light, np.float32)
 
 
 @lru_cache(maxsize=16)  # the photographs of a camera have one size

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from c5.color import WHITE_LEVEL, Bools, Float32s, Float64s
 from c5.errors import ImageError, ReadError
-from c5.image import resize, resize_weights
+from c5.image import resize, resize_weighted
 from c5.io.readers import MAX_BYTES, MAX_PIXELS
 from c5.regular import open_regular
 
@@ -249,17 +249,14 @@ def _average(
     rgb, clipped = np.empty((*size, 3), dtype), np.zeros(size, np.bool_)
     white = np.float32(WHITE_LEVEL.get(dtype, 1))
     if any_clipped:
-        for part, counted in resize_weights(cells[3], size):
+        for part, counted, _ in resize_weighted(cells[3], size):
             clipped[part] = counted < 0.5
     for channel, shift in enumerate((places / side).tolist()):
         # Each color is moved to the unit's centre, or edges would have fringes; the weights of cells move with it.
-        everything = resize(cells[channel, :, None], size, shift)[:, 0]
-        light = everything
+        light = resize(cells[channel, :, None], size, shift)[:, 0]
         if any_clipped:
-            light = resize((cells[channel] * cells[3])[:, None], size, shift)[:, 0]
-            for part, counted in resize_weights(cells[3], size, shift):
-                light[part] /= counted
-            np.copyto(light, everything, where=clipped)
+            for part, counted, unclipped in resize_weighted(cells[3], size, shift, cells[channel]):
+                np.divide(unclipped, counted, out=light[part], where=~clipped[part])
         light -= np.float32(sites.black[sites.color == channel].mean())
         light /= np.float32(span)
         np.clip(light, 0, 1, out=light)
