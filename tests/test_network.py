@@ -35,7 +35,16 @@ from c5.training.export import ExportError, check_export, export_model
 from c5.training.loop import Evaluator
 from c5.training.losses import LEAST_VARIANCE, log_likelihood, roughness, smoothness
 from c5.training.losses import angular_error as angular_loss
-from c5.training.network import Emitted, Network, ProfileNetwork, TeamNetwork, Upsample, build_network
+from c5.training.network import (
+    Emitted,
+    Network,
+    ProfileNetwork,
+    RepeatEdges,
+    TeamNetwork,
+    Upsample,
+    build_network,
+    fill_between,
+)
 
 SMALL = NetworkConfig(Grid(16), widths=(4, 8), n_images=4)
 
@@ -381,3 +390,22 @@ def test_networks_are_exported_on_several_threads_at_once(tmp_path: Path) -> Non
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(export, range(8)))) == 1
+
+
+@pytest.mark.parametrize("size", [(2, 2), (4, 4), (5, 9)])
+def test_edges_and_their_gradient_are_those_of_torch(size: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *size, requires_grad=True)
+    ours = RepeatEdges.apply(x)  # type: ignore[no-untyped-call]
+    theirs = torch.nn.functional.pad(x, (1, 1, 1, 1), mode="replicate")
+    assert torch.equal(ours, theirs)
+    share = torch.randn_like(theirs)
+    (found,), (expected,) = (torch.autograd.grad((padded * share).sum(), x) for padded in (ours, theirs))
+    torch.testing.assert_close(found, expected)
+
+
+def test_groups_with_zeros_between_are_one_convolution() -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, 6, 5, 5), torch.randn(12, 2, 3, 3)
+    expected = torch.nn.functional.conv2d(x, weight, groups=3)
+    torch.testing.assert_close(torch.nn.functional.conv2d(x, fill_between(weight, 3)), expected)

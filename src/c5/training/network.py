@@ -56,19 +56,23 @@ class Convolution(nn.Conv2d):
         super().__init__(encoders * inputs, encoders * outputs, 3, padding=1, padding_mode=mode, groups=encoders)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.padding_mode == "zeros" or not (self.training or x.is_cuda):
+        if self.padding_mode == "zeros" or not (self.training or x.is_cuda):  # as ONNX can say it
             return super().forward(x)
         return convolve_groups(RepeatEdges.apply(x), self)  # type: ignore[no-untyped-call]
 
 
 def convolve_groups(x: Tensor, layer: nn.Conv2d) -> Tensor:
-    """The convolution of a layer with groups, without padding. A GPU is faster if it is one with zeros in between."""
+    """The convolution of a layer with groups, without padding. A GPU is faster without groups."""
     weight, groups = layer.weight, layer.groups
     if x.is_cuda and groups > 1:
-        own = torch.eye(groups, device=x.device)[:, None, :, None, None, None]
-        weight = (weight.view(groups, -1, 1, *weight.shape[1:]) * own).flatten(2, 3).flatten(0, 1)
-        groups = 1
+        weight, groups = fill_between(weight, groups), 1
     return functional.conv2d(x, weight, layer.bias, groups=groups)
+
+
+def fill_between(weight: Tensor, groups: int) -> Tensor:
+    """The weights of groups (outputs, inputs of a group, h, w) as those of one convolution, zero between groups."""
+    own = torch.eye(groups, device=weight.device)[:, None, :, None, None, None]
+    return (weight.view(groups, -1, 1, *weight.shape[1:]) * own).flatten(2, 3).flatten(0, 1)
 
 
 class EncoderBlock(nn.Module):
