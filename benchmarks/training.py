@@ -27,6 +27,16 @@ def train(config: RealTraining, data: TrainingData) -> Trainer:
     return trainer
 
 
+def measure(name: str, config: RealTraining, data: TrainingData, together: int = 1) -> tuple[list[str], Trainer]:
+    """The row of some networks that are trained at the same time, and one of them."""
+    start = time.perf_counter()
+    with ThreadPoolExecutor(together) as threads:
+        trainer, *_ = threads.map(train, [config] * together, [data] * together)
+    taken = time.perf_counter() - start
+    trained = together * config.epochs * len(data)
+    return [f"{name}: {config.epochs} epochs, set-up included", f"{taken:.1f} s", f"{trained / taken:.0f}"], trainer
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=60)
@@ -41,27 +51,17 @@ def main() -> None:
     cameras = np.array([f"camera {index % CAMERAS}" for index in range(count)])
     data = TrainingData(rng.uniform(0.3, 1, (count, 3)), cameras, views=stacks[:, None])
     plain, paper = replace(RealTraining(), epochs=epochs), replace(paper_training(7), epochs=epochs)
-    rows = []
-    for name, config, together in (
-        ("plain", plain, 1),
-        ("the paper's network, m = 7", paper, 1),
-        (f"{arguments.together} of them at a time", paper, arguments.together),
-    ):
-        start = time.perf_counter()
-        with ThreadPoolExecutor(together) as threads:
-            trainers = list(threads.map(train, [config] * together, [data] * together))
-        taken = time.perf_counter() - start
-        rows.append(
-            [f"{name}: {epochs} epochs, set-up included", f"{taken:.1f} s", f"{together * epochs * count / taken:.0f}"]
-        )
-        if config is plain:
-            rolls = draw_rolls(cameras, np.arange(count), 8, rng)
-            start = time.perf_counter()
-            Evaluator(trainers[0].network, stacks).estimate(rolls)
-            taken = time.perf_counter() - start
-            rows.append(
-                ["plain: estimates with a roll of 8 that was not seen before", f"{taken:.1f} s", f"{count / taken:.0f}"]
-            )
+    row, trainer = measure("plain", plain, data)
+    rolls = draw_rolls(cameras, np.arange(count), 8, rng)
+    start = time.perf_counter()
+    Evaluator(trainer.network, stacks).estimate(rolls)
+    taken = time.perf_counter() - start
+    rows = [
+        row,
+        ["plain: estimates with a roll of 8 that was not seen before", f"{taken:.1f} s", f"{count / taken:.0f}"],
+        measure("the paper's network, m = 7", paper, data)[0],
+        measure(f"{arguments.together} of them at a time", paper, data, arguments.together)[0],
+    ]
     name = torch.cuda.get_device_name() if gpu else f"{torch.get_num_threads()} CPU threads"
     show(f"Training on {name}", ["job", "time", "images a second"], rows)
 
