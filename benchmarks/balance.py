@@ -20,7 +20,7 @@ import numpy as np
 from timing import show
 
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.io.raw import read_photograph
 from c5.parallel import in_parallel
 
@@ -99,13 +99,13 @@ def compare(folder: Path, files: int, repeats: int) -> list[list[str]]:
     taken = {
         "LibRaw's own unpacking": measure([__file__, "--job", "unpack", photographs], repeats),
         "reading": measure([__file__, "--job", "read", photographs], repeats),
-        f"`c5 balance {' '.join(sidecars)}`, not catalogued": balance(*sidecars, known=False),
-        "the same, catalogued": balance(*sidecars, known=True),
+        f"`c5 balance {' '.join(sidecars)}`, not cataloged": balance(*sidecars, known=False),
+        "the same, cataloged": balance(*sidecars, known=True),
         "the same, all written before": measure(
             ["-m", "c5.cli", "balance", photographs, *sidecars, "-o", out, "--catalog", catalog], repeats
         ),
-        "`c5 balance --preview`, catalogued": balance("--preview", known=True),
-        "`c5 balance --preview`, not catalogued": balance("--preview", known=False),
+        "`c5 balance --preview`, cataloged": balance("--preview", known=True),
+        "`c5 balance --preview`, not cataloged": balance("--preview", known=False),
     }
     floor, reading = taken["LibRaw's own unpacking"], taken["reading"]
     return [
@@ -120,7 +120,7 @@ def compare(folder: Path, files: int, repeats: int) -> list[list[str]]:
 
 
 def run_again(folder: Path, files: int) -> list[list[str]]:
-    """What a second run over catalogued files takes."""
+    """What a second run over cataloged files takes."""
     photographs, catalog = folder / "many", folder / "many.db"
     make_files(photographs, files, SMALL)
     known = ["--catalog", catalog]
@@ -157,7 +157,7 @@ def main() -> None:
             ["what", "s", "processor, s", "to unpacking", "to reading", "to reading, by the clock"],
             compare(Path(name), options.files, options.repeats),
         )
-        title = f"{options.many} small DNG files: the second run over a catalogue"
+        title = f"{options.many} small DNG files: the second run over a catalog"
         show(title, ["what", "s", "processor, s", "files/s"], run_again(Path(name), options.many))
 
 

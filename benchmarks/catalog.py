@@ -1,4 +1,4 @@
-"""How large a catalogue of 100,000 photographs is, and how long working with it takes."""
+"""How large a catalog of 100,000 photographs is, and how long working with it takes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from c5.choices import SELECTIONS
 from c5.demo import VirtualCamera, render_roll
 from c5.histograms import Histograms, histogram
 from c5.io.raw import Photograph
+from c5.io.versions import Version
 from c5.model import load_model
 from c5.photos.catalog import Catalog
 from c5.photos.catalog.database import connect, transaction
 from c5.photos.catalog.entries import insert, stored_grid
-from c5.photos.files import Version
 from c5.photos.photo import Photo
 
 SHARES = {"Canon EOS R5": 0.6, "NIKON Z 8": 0.25, "SONY ILCE-7M4": 0.1, "FUJIFILM X-T5": 0.05}
@@ -99,9 +99,9 @@ def main() -> None:
 
             rows = [[name, f"{milliseconds(job, REPEATS):.2f}"] for name, job in jobs.items()]
     show(
-        f"A catalogue of {entries:,} photographs: {size:.0f} bytes an entry, of which the histograms take "
+        f"A catalog of {entries:,} photographs: {size:.0f} bytes an entry, of which the histograms take "
         f"{np.mean([len(counted.pack()) for counted in stacks]):.0f}",
-        ["catalogue", "ms"],
+        ["catalog", "ms"],
         rows,
     )
 

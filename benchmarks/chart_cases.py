@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Float64s
-from c5.colorimetry.spectra import WAVELENGTHS, daylight, read_spectra, xyz
+from c5.colorimetry.spectra import WAVELENGTHS, chart_surfaces, daylight, read_spectra, xyz
 from c5.demo import LIGHTS, SCENE_LIGHTS, SCENES, VirtualCamera
 from c5.demo.canvas import Canvas, Values, smoothstep
-from c5.demo.charts import COLUMNS, ROWS, Beam, Pose, along, chart_surfaces, lay_chart, slant
+from c5.demo.charts import COLUMNS, ROWS, Beam, Pose, along, lay_chart, slant
 from c5.demo.choices import pick
 from c5.demo.lights import Light
 from c5.demo.photo import SIZE, Photo, light_direction, take_photo

@@ -63,19 +63,19 @@ def print_table(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         by_case[outcome.case].append(outcome)
     for case, own in [*by_case.items(), ("all", outcomes)]:
-        labelled = [outcome.error for outcome in own if outcome.error is not None]
-        off = [f"{np.median(labelled):.2f}°", f"{max(labelled):.2f}°"] if labelled else ["-", "-"]
+        labeled = [outcome.error for outcome in own if outcome.error is not None]
+        off = [f"{np.median(labeled):.2f}°", f"{max(labeled):.2f}°"] if labeled else ["-", "-"]
         refused = sum(outcome.error is None and outcome.reason != "no chart" for outcome in own)
         wrong = sum(outcome.wrong for outcome in own)
         rows.append(
-            [case, *map(str, (len(own), len(labelled), refused, len(own) - len(labelled) - refused)), *off, str(wrong)]
+            [case, *map(str, (len(own), len(labeled), refused, len(own) - len(labeled) - refused)), *off, str(wrong)]
         )
-    headings = ["case", "photographs", "labelled", "refused", "no chart found", "median error", "largest", "wrong"]
+    headings = ["case", "photographs", "labeled", "refused", "no chart found", "median error", "largest", "wrong"]
     show("Rendered photographs with and without charts", headings, rows)
 
 
 def check_folder(folder: Path) -> int:
-    """How many photographs of a folder are labelled: none should be."""
+    """How many photographs of a folder are labeled: none should be."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".png", ".dng", ".tif", ".tiff"))
 
     def look(path: Path) -> bool:
@@ -83,9 +83,9 @@ def check_folder(folder: Path) -> int:
         found = find_charts(image)
         return bool(found) and isinstance(agree(found), Reading)
 
-    labelled = [path for path, has in in_parallel(look, paths) if has]
-    print(f"{len(paths)} photographs without a chart, {len(labelled)} labelled", *labelled)
-    return len(labelled)
+    labeled = [path for path, has in in_parallel(look, paths) if has]
+    print(f"{len(paths)} photographs without a chart, {len(labeled)} labeled", *labeled)
+    return len(labeled)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How fast files of 24 megapixels are labelled: python benchmarks/label.py"""
+"""How fast files of 24 megapixels are labeled: python benchmarks/label.py"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from chart_cases import render_shot
 from timing import milliseconds, show
 
 from c5.charts.finding import LOOKED_AT, find_charts
-from c5.charts.labels import label_folder
+from c5.charts.labeling import label_folder
 from c5.demo import LIGHTS, VirtualCamera
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.io.raw import read_photograph
 from c5.photos.photo import Reading
 
@@ -41,16 +41,16 @@ def main() -> None:
             started = time.perf_counter()
             labels = label_folder(folder, Reading())
             seconds = time.perf_counter() - started
-            labelled = sum(label.illuminant is not None for label in labels)
+            labeled = sum(label.illuminant is not None for label in labels)
             path = folder / "0-0.dng"
             image = read_photograph(path, pixels=LOOKED_AT).image
             reading = milliseconds(lambda path=path: read_photograph(path, pixels=LOOKED_AT), 5)  # type: ignore[misc]
             finding = milliseconds(lambda image=image: find_charts(image), 5)  # type: ignore[misc]
             rate = f"{len(labels) / seconds:.1f}"
-            rows.append([name, f"{labelled} of {len(labels)}", rate, f"{reading:.0f}", f"{finding:.0f}"])
+            rows.append([name, f"{labeled} of {len(labels)}", rate, f"{reading:.0f}", f"{finding:.0f}"])
     show(
-        f"Labelling {SIZE[0] * SIZE[1] // 1_000_000}-megapixel DNG files on {os.cpu_count()} cores",
-        ["file", "labelled", "files a second", "reading one, ms", "finding its chart, ms"],
+        f"Labeling {SIZE[0] * SIZE[1] // 1_000_000}-megapixel DNG files on {os.cpu_count()} cores",
+        ["file", "labeled", "files a second", "reading one, ms", "finding its chart, ms"],
         rows,
     )
 

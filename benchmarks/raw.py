@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from timing import milliseconds, show
 
 from c5.demo import LIGHTS, VirtualCamera, render_photo
-from c5.demo.dng import XTRANS, Layout, encode_dng
+from c5.demo.raw_files import XTRANS, Layout, encode_dng
 from c5.io.raw import read_photograph
 
 SIZE = (4000, 6000)

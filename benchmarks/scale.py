@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from timing import show
 
-from c5.archive import run as running
+from c5.archive import archiving as running
 from c5.archive import stages
 from c5.archive.places import Folder
 from c5.archive.shards import MOST, Spool, cut, encode_table
@@ -36,7 +36,7 @@ from c5.archive.stages import COUNTED, ESTIMATED, PARTS, Job
 from c5.datasets import growing
 from c5.datasets.palettes import join, make_palettes
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.histograms import histogram
 from c5.image import LinearImage
 from c5.io.raw import Photograph

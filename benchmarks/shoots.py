@@ -31,13 +31,13 @@ from c5.metrics import bound_errors
 from c5.model import Model, load_model
 from c5.photos.balancing import Balance
 from c5.photos.groups import Sets, balance_sets
-from c5.photos.lights import from_common, to_common
 from c5.photos.photo import Photo
-from c5.photos.rolls import Roll
+from c5.photos.roll_building import Roll
+from c5.photos.shared_lights import from_common, to_common
 
 SIZE, PHOTOGRAPHS = (128, 192), 120
 SEEDS, TUNING = range(20), range(1000, 1010)
-"""Seeds of the reported shoots, and of those on which the constants of `c5.photos.lights` are chosen."""
+"""Seeds of the reported shoots, and of those on which the constants of `c5.photos.shared_lights` are chosen."""
 ROLL_LENGTH = 24
 NUS_SCENES, ROLL, FAR_DEG = 20, 20, 3.0
 ALIKE = 0.85
@@ -213,7 +213,7 @@ def nus(model: Model, folder: Path, tables: Path) -> list[tuple[Shoot, list[Bala
 
 
 def draw(image: LinearImage, illuminant: Float64s) -> Float64s:
-    """(2, 32, 48) the brightness and the redness of a picture, to recognise a scene by."""
+    """(2, 32, 48) the brightness and the redness of a picture, to recognize a scene by."""
     rgb, mask = image.rgb / illuminant, image.mask & (image.rgb.sum(axis=-1) > 0)
     if rgb.shape[0] > rgb.shape[1]:
         rgb, mask = np.rot90(rgb), np.rot90(mask)

@@ -18,7 +18,7 @@ from c5.image import LinearImage
 from c5.model import Model, load_model
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
-from c5.photos.rolls import Roll
+from c5.photos.roll_building import Roll
 from c5.photos.smoothing import smooth
 
 SIZE, MARGIN, FRAMES = (64, 96), 16, 12

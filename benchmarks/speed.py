@@ -1,5 +1,7 @@
 """How long everything between pixels and an illuminant takes. `make benchmark` runs it on one thread.
 
+`python benchmarks/speed.py MODEL.c5` measures another model instead of the bundled one.
+
 The yardstick is the published definition of the histograms evaluated as it is written, every pixel against every bin,
 in the same run; beside it, the same sum arranged as a product of matrices.
 """
@@ -41,13 +43,13 @@ def dense_histograms(
     for dy in range(3):
         for dx in range(3):
             gradient += np.abs(padded[dy : dy + height, dx : dx + width] - image) / 8
-    centres, reach = np.linspace(-limit, limit, bins), 2 * limit / (bins - 1)
+    centers, reach = np.linspace(-limit, limit, bins), 2 * limit / (bins - 1)
     result = []
     for colors in (image.reshape(-1, 3), gradient.reshape(-1, 3)):
         colors = colors[colors.sum(axis=1) >= 1e-9]
         logs = np.log(colors + 1e-9)
-        near_u = (np.abs((logs[:, 1] - logs[:, 0])[:, None] - centres) <= reach).astype(float)
-        near_v = (np.abs((logs[:, 1] - logs[:, 2])[:, None] - centres) <= reach).astype(float)
+        near_u = (np.abs((logs[:, 1] - logs[:, 0])[:, None] - centers) <= reach).astype(float)
+        near_v = (np.abs((logs[:, 1] - logs[:, 2])[:, None] - centers) <= reach).astype(float)
         counts = total(np.linalg.norm(colors, axis=1), near_v, near_u)
         result.append(np.sqrt(counts / counts.sum())[::-1])
     return np.stack(result)
@@ -61,16 +63,17 @@ def main() -> None:
     difference = np.abs(histogram(pixels, Grid.published()).stack - dense_histograms(pixels, as_product)).max()
 
     yardstick = milliseconds(lambda: dense_histograms(pixels, as_written), 3)
-    model = load_model()
+    model = load_model(sys.argv[1] if sys.argv[1:] else "bundled")
+    name = model.name if sys.argv[1:] else "the bundled model"
     rows = [["published definition, as written", f"{yardstick:.1f}", "1"]]
-    for name, job in {
+    for grid, job in {
         "published definition, as a product of matrices": lambda: dense_histograms(pixels, as_product),
         "default grid": lambda: histogram(pixels),
         "published grid": lambda: histogram(pixels, Grid.published()),
-        "the bundled model's, every third row": lambda: histogram(pixels, model.grid),
+        f"{name}'s": lambda: histogram(pixels, model.grid),
     }.items():
         taken = milliseconds(job, 9)
-        rows.append([name, f"{taken:.2f}", f"{yardstick / taken:.0f}"])
+        rows.append([grid, f"{taken:.2f}", f"{yardstick / taken:.0f}"])
     taken = milliseconds(lambda: histogram(large), 7)
     rows.append(["24-megapixel uint16 array, averaged first", f"{taken:.1f}", ""])
     show(
@@ -81,20 +84,21 @@ def main() -> None:
 
     histograms = [histogram(photo.image, model.grid) for photo in photos]
     rows = []
-    for count in (0, 8, 200):
+    most = model.file.n_images - 1 if model.file.kind == "separate" else 200
+    for count in dict.fromkeys(min(count, most) for count in (0, 8, 200)):
         profile = model.calibrate_histograms([histograms[i % 8] for i in range(count)])
         taken = milliseconds(lambda profile=profile: model.estimate(pixels, profile))  # type: ignore[misc]
         rows.append([f"query, pixels to illuminant, profile of {count} images", f"{taken:.2f}"])
-    profile = model.calibrate_histograms(histograms)
+    few = histograms[:most]
+    profile = model.calibrate_histograms(few)
     rows.append(["the network's half of it", f"{milliseconds(lambda: model.emit(histograms[0], profile)):.2f}"])
-    rows.append(
-        ["calibrating from 8 histograms", f"{milliseconds(lambda: model.calibrate_histograms(histograms)):.2f}"]
-    )
+    taken = milliseconds(lambda: model.calibrate_histograms(few))
+    rows.append([f"calibrating from {len(few)} histograms", f"{taken:.2f}"])
     start = "import time; t = time.perf_counter(); import c5; print(1e3 * (time.perf_counter() - t))"
     imports = [float(subprocess.check_output([sys.executable, "-c", start])) for _ in range(5)]
     rows.append(["import c5", f"{np.median(imports):.0f}"])
     size = sum(len(graph) for graph in model.file.graphs.values()) / 1e6
-    show(f"The bundled model ({size:.2f} MB of graphs), one thread", ["estimator", "ms"], rows)
+    show(f"{name[0].upper()}{name[1:]} ({size:.2f} MB of graphs), one thread", ["estimator", "ms"], rows)
 
 
 if __name__ == "__main__":

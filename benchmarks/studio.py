@@ -1,6 +1,6 @@
 """The studio with a large shoot, in a real Chromium: python benchmarks/studio.py
 
-Files of 24 megapixels with embedded previews are made and catalogued, then the studio is started. It is ready when
+Files of 24 megapixels with embedded previews are made and cataloged, then the studio is started. It is ready when
 every photograph has a picture, a light and a group. The slider is dragged in the large view, and the time is that from
 the event to the drawn picture. Frames are counted while thumbnails are scrolled through. Memory is that of the server's
 process, alone and with the workers that decode raw files.
@@ -29,11 +29,11 @@ import numpy as np
 from timing import show
 
 from c5.demo import LIGHTS, VirtualCamera, render_photo
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
+from c5.io.versions import digest_file
 from c5.photos.catalog import Catalog
 from c5.photos.catalog.database import connect, transaction
 from c5.photos.catalog.entries import insert, stored_grid
-from c5.photos.files import digest_file
 from c5.photos.photo import Photo, read_photo
 from c5.photos.picture import develop
 
@@ -59,7 +59,7 @@ def embed(data: bytes, jpeg: bytes) -> bytes:
 
 
 def make_shoot(folder: Path, files: int, catalog: Path) -> None:
-    """Photographs of two cameras in a few lights, a quarter of a minute apart, all of them in a catalogue."""
+    """Photographs of two cameras in a few lights, a quarter of a minute apart, all of them in a catalog."""
     from PIL import Image
 
     rng = np.random.default_rng(1)

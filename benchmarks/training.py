@@ -51,6 +51,7 @@ def main() -> None:
     cameras = np.array([f"camera {index % CAMERAS}" for index in range(count)])
     data = TrainingData(rng.uniform(0.3, 1, (count, 3)), cameras, views=stacks[:, None])
     plain, paper = replace(RealTraining(), epochs=epochs), replace(paper_training(7), epochs=epochs)
+    half = replace(paper, bfloat16=True)
     row, trainer = measure("plain", plain, data)
     rolls = draw_rolls(cameras, np.arange(count), 8, rng)
     start = time.perf_counter()
@@ -60,7 +61,8 @@ def main() -> None:
         row,
         ["plain: estimates with a roll of 8 that was not seen before", f"{taken:.1f} s", f"{count / taken:.0f}"],
         measure("the paper's network, m = 7", paper, data)[0],
-        measure(f"{arguments.together} of them at a time", paper, data, arguments.together)[0],
+        measure("the same in bfloat16", half, data)[0],
+        measure(f"{arguments.together} of them at a time", half, data, arguments.together)[0],
     ]
     name = torch.cuda.get_device_name() if gpu else f"{torch.get_num_threads()} CPU threads"
     show(f"Training on {name}", ["job", "time", "images a second"], rows)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from c5.color import Bools, Float64s
 from c5.demo import VirtualCamera
-from c5.demo.dng import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, Tag, encode_dng, mosaic
+from c5.demo.raw_files import BYTE, LONG, RATIONAL, SHORT, SRATIONAL, Layout, Tag, encode_dng, mosaic
 from c5.errors import C5Error
 from c5.image import LinearImage, shrink
 from c5.io.raw import read_photograph

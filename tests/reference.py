@@ -27,7 +27,7 @@ class Reference:
             }
         self.n = self.grid["bins"]
         self.step = 2 * self.grid["limit"] / self.n
-        self.centres = (np.arange(self.n) - (self.n - 1) / 2) * self.step
+        self.centers = (np.arange(self.n) - (self.n - 1) / 2) * self.step
 
     def histograms(self, image: Array, ignore: Array) -> tuple[Array, Array]:
         """What the networks see, and where the light is searched for: (k, n, n) each."""
@@ -39,8 +39,8 @@ class Reference:
                 for i in range(y - 1, y + 2):
                     for j in range(x - 1, x + 2):
                         inside = 0 <= i < height and 0 <= j < width
-                        neighbour = image[min(max(i, 0), height - 1), min(max(j, 0), width - 1)]
-                        gradient[y, x] += np.abs(image[y, x] - neighbour) / 8
+                        neighbor = image[min(max(i, 0), height - 1), min(max(j, 0), width - 1)]
+                        gradient[y, x] += np.abs(image[y, x] - neighbor) / 8
                         all_count[y, x] &= counts[i, j] if inside else True
         seen, searched = [], []
         every = max(1, int(counts.sum()) // self.grid["pixels"])
@@ -95,9 +95,9 @@ class Reference:
                     scores[y, x] += searched[channel, i, j] * filters[channel, y - i + n // 2, x - j + n // 2]
         heat = np.exp(scores - scores.max())
         heat /= heat.sum()
-        u, v = heat.sum(axis=0) @ self.centres, heat.sum(axis=1) @ self.centres
+        u, v = heat.sum(axis=0) @ self.centers, heat.sum(axis=1) @ self.centers
         light = self.unit(u, v)
-        angles = [[math.acos(min(1, float(light @ self.unit(u, v)))) for u in self.centres] for v in self.centres]
+        angles = [[math.acos(min(1, float(light @ self.unit(u, v)))) for u in self.centers] for v in self.centers]
         return light, math.degrees(float((heat * angles).sum()))
 
     def unit(self, u: float, v: float) -> Array:

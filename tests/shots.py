@@ -10,14 +10,14 @@ import numpy as np
 from dng_files import rationals, with_tags
 
 from c5.color import Float64s, as_illuminant
-from c5.colorimetry.matrices import CameraMatrices
+from c5.colorimetry.matrices import COLUMNS, CameraMatrices
 from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spectra, unit_luminance
 from c5.demo import VirtualCamera
-from c5.demo.dng import LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng
+from c5.demo.raw_files import LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng
 from c5.io.raw import read_photograph
 from c5.photos.balancing import Balance
 from c5.photos.photo import Photo
-from c5.photos.rolls import Roll
+from c5.photos.roll_building import Roll
 
 SIZE = 320
 
@@ -41,8 +41,8 @@ BEYOND: dict[str, Callable[[], Float64s]] = {
 """Lights whose temperature or tint Adobe's sliders do not have."""
 
 
-def _peak(nanometres: float) -> Float64s:
-    return np.asarray(np.exp(-0.5 * ((WAVELENGTHS - nanometres) / 25) ** 2))
+def _peak(nanometers: float) -> Float64s:
+    return np.asarray(np.exp(-0.5 * ((WAVELENGTHS - nanometers) / 25) ** 2))
 
 
 Tags = dict[int, tuple[int, bytes] | None]
@@ -112,3 +112,9 @@ def take(
     path.write_bytes(with_tags(data, kind.tags) if kind.tags else data)
     matrices = CameraMatrices(camera.name, camera.color_matrix(2856), camera.color_matrix(6504))
     return Shot(path, matrices, as_illuminant(white))
+
+
+def write_matrices(path: Path, cameras: list[CameraMatrices]) -> None:
+    """A table of matrices, as `read_matrices` reads it."""
+    rows = [[each.name, *each.matrix_a.ravel(), *each.matrix_d65.ravel()] for each in cameras]
+    path.write_text("\n".join(",".join(map(str, row)) for row in [("camera", *COLUMNS), *rows]) + "\n")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from c5.demo.shoots import TRUTH, write_shoot
+from c5.io.versions import digest_file
 from c5.model import load_model
 from c5.photos.balancing import Settings
-from c5.photos.files import digest_file
 from c5.photos.outputs import BUILT_IN
 from c5.studio.session import Session
 

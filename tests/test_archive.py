@@ -20,16 +20,17 @@ import pytest
 
 import c5
 from c5.archive import ranges
-from c5.archive.places import Entry, Folder
-from c5.archive.run import archive
+from c5.archive.archiving import archive
+from c5.archive.places import Folder, StoredFile
 from c5.archive.shards import MOST, cut
 from c5.archive.stages import Candidate, first_distinct
 from c5.color import gains
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, encode_dng, write_dng
+from c5.demo.raw_files import Layout, encode_dng, write_dng
 from c5.errors import C5Error, ReadError, WorkerError, WriteError
+from c5.io.versions import digest_file
 from c5.photos.balancing import Balance, balance
-from c5.photos.files import Failure, digest_file
+from c5.photos.files import Failure
 from c5.photos.photo import read_photo
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -122,7 +123,7 @@ def test_only_what_is_new_is_read_again(photographs: Path, tmp_path: Path, monke
     read: list[str] = []
     borrow = Folder.borrow
 
-    def noting(self: Folder, entry: Entry) -> Any:
+    def noting(self: Folder, entry: StoredFile) -> Any:
         read.append(entry.path)
         return borrow(self, entry)
 
@@ -145,11 +146,11 @@ def test_only_what_is_new_is_read_again(photographs: Path, tmp_path: Path, monke
 
 
 def test_shards_stay_when_a_file_comes() -> None:
-    entries = [Entry(f"{index // 100}/{index:06d}.dng", index, "1") for index in range(5000)]
+    entries = [StoredFile(f"{index // 100}/{index:06d}.dng", index, "1") for index in range(5000)]
     before = list(cut(entries, "made"))
     assert [entry for shard in before for entry in shard.entries] == entries
     assert max(len(shard.entries) for shard in before) <= MOST
-    after = list(cut([*entries[:2000], Entry("20/new.dng", 1, "1"), *entries[2000:]], "made"))
+    after = list(cut([*entries[:2000], StoredFile("20/new.dng", 1, "1"), *entries[2000:]], "made"))
     assert len({shard.name for shard in after} - {shard.name for shard in before}) <= 4
 
 
@@ -289,7 +290,7 @@ def test_files_that_change_under_way_are_rows_and_are_read_next_time(
     source = Path(shutil.copytree(photographs, tmp_path / "source"))
     entries = Folder.entries
 
-    def changing(self: Folder) -> Iterator[Entry]:
+    def changing(self: Folder) -> Iterator[StoredFile]:
         yield from list(entries(self))
         os.truncate(source / "a0/000.dng", 300)
         (source / "a2/002.dng").unlink()

@@ -18,8 +18,8 @@ from clusters import SOURCES, Cluster, object_storage
 from test_archive import FILES, content, here, photographs, result, run_command
 
 from c5.archive import places
+from c5.archive.archiving import archive
 from c5.archive.places import Storage
-from c5.archive.run import archive
 from c5.cluster import cluster as connect
 from c5.errors import C5Error, ParameterError, WorkerError, check_range
 

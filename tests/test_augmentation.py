@@ -22,7 +22,7 @@ from PIL import Image
 from c5.augmentation import Augmentation, MappedImage, augment, map_image
 from c5.augmentation import draw as drawing
 from c5.augmentation.draw import MOST_LOST, Groups, Material, rank_lights
-from c5.augmentation.lights import CameraLights, chromaticity, cluster, describe, fit_cubic
+from c5.augmentation.illuminants import CameraLights, chromaticity, cluster, describe, fit_cubic
 from c5.augmentation.plot import plot_lights, show_images
 from c5.color import Float64s, angular_error, as_illuminant, gains, rgb_to_uv, white_balance
 from c5.colorimetry.matrices import COLUMNS, CameraMatrices, read_matrices
@@ -59,7 +59,7 @@ def calibrate(camera: VirtualCamera) -> CameraMatrices:
 
 
 @cache
-def catalogue() -> dict[str, CameraMatrices]:
+def catalog() -> dict[str, CameraMatrices]:
     """Three cameras that photographs come from, and some known by their matrices alone."""
     known = {}
     for seed, name in enumerate(["Alpha", "Beta", "Gamma", "Canon-EOS-5D", "Canon-EOS-1D", "Delta"]):
@@ -70,7 +70,7 @@ def catalogue() -> dict[str, CameraMatrices]:
 @cache
 def photographs(camera: str, capture: bool = False, ccm: bool = True) -> tuple[Sample, ...]:
     """Gray scenes with colored things in lights of all temperatures, a little off the curve."""
-    matrices, scatter = catalogue()[camera], rng(7)
+    matrices, scatter = catalog()[camera], rng(7)
     samples = []
     for number, kelvin in enumerate(KELVINS):
         light = as_illuminant(matrices.illuminant(kelvin) * np.exp(scatter.normal(0, 0.01, 3)))
@@ -99,7 +99,7 @@ METHODS = pytest.mark.parametrize("method", list(Augmentation))
 
 
 def make(method: Augmentation, count: int = 60, seed: int = 0, **options: object) -> list[Sample]:
-    return list(augment(studio(), method, count, rng(seed), matrices=catalogue(), **options))  # type: ignore[arg-type]
+    return list(augment(studio(), method, count, rng(seed), matrices=catalog(), **options))  # type: ignore[arg-type]
 
 
 def draw(
@@ -134,7 +134,7 @@ def test_a_camera_mapped_to_itself_in_the_same_light_is_itself(seed: int) -> Non
 @given(seed=seeds)
 def test_there_and_back_again_returns_the_image(seed: int) -> None:
     image = LinearImage(0.3 * textured(seed) + 0.2)
-    matrix = np.linalg.solve(catalogue()["Beta"].ccm(5000), catalogue()["Alpha"].ccm(5000))
+    matrix = np.linalg.solve(catalog()["Beta"].ccm(5000), catalog()["Alpha"].ccm(5000))
     there = map_image(image, matrix, LIGHT, OTHER)
     back = map_image(there, np.linalg.inv(matrix), OTHER, LIGHT)
     assert there.counts.all()
@@ -145,7 +145,7 @@ def test_there_and_back_again_returns_the_image(seed: int) -> None:
 def test_gray_takes_the_color_of_the_new_light(seed: int, level: float) -> None:
     rgb = textured(seed) * 0.2
     rgb[5, 7] = level * LIGHT
-    matrix = np.linalg.solve(catalogue()["Beta"].ccm(3000), catalogue()["Alpha"].ccm(6000))
+    matrix = np.linalg.solve(catalog()["Beta"].ccm(3000), catalog()["Alpha"].ccm(6000))
     made = map_image(LinearImage(rgb), matrix, LIGHT, OTHER)
     assert angular_error(made.rgb[5, 7], OTHER) < 0.001
 
@@ -153,7 +153,7 @@ def test_gray_takes_the_color_of_the_new_light(seed: int, level: float) -> None:
 @given(seed=seeds, factors=st.tuples(*[st.floats(0.5, 2)] * 3))
 def test_gains_of_the_source_change_nothing_but_exposure(seed: int, factors: tuple[float, float, float]) -> None:
     rgb, channel_gains = textured(seed) * 0.4, np.array(factors)
-    matrix = np.linalg.solve(catalogue()["Beta"].ccm(5000), catalogue()["Alpha"].ccm(5000))
+    matrix = np.linalg.solve(catalog()["Beta"].ccm(5000), catalog()["Alpha"].ccm(5000))
     plain = map_image(LinearImage(rgb), matrix, LIGHT, OTHER)
     gained = map_image(LinearImage(rgb * channel_gains), matrix, as_illuminant(LIGHT * channel_gains), OTHER)
     np.testing.assert_allclose(gained.rgb / gained.rgb.max(), plain.rgb / plain.rgb.max(), rtol=1e-3, atol=1e-5)
@@ -256,7 +256,7 @@ def lights_of(camera: str, capture: bool = False) -> CameraLights:
 
 
 @given(kelvin=st.floats(2000, 9000), count=st.integers(1, 40))
-def test_weights_of_neighbours_sum_to_one_and_fall_with_distance(kelvin: float, count: int) -> None:
+def test_weights_of_neighbors_sum_to_one_and_fall_with_distance(kelvin: float, count: int) -> None:
     near = lights_of("Alpha").find_near(np.array([kelvin, np.nan, np.nan, np.nan]), count)
     assert len(near.indices) == len(set(near.indices)) == count
     assert near.weights.sum() == pytest.approx(1)
@@ -323,7 +323,7 @@ def test_groups_of_temperature_are_drawn_uniformly() -> None:
 def test_sources_of_a_rare_temperature_are_not_rare_in_the_paper_s_method() -> None:
     common, rare = photographs("Alpha")[20], photographs("Alpha")[2]
     many = [replace(common, name=f"studio/Alpha/again {i}") for i in range(50)]
-    made = islice(draw([rare, *many], Augmentation.PAPER, targets=photographs("Beta"), matrices=catalogue()), 400)
+    made = islice(draw([rare, *many], Augmentation.PAPER, targets=photographs("Beta"), matrices=catalog()), 400)
     assert 0.4 < np.mean([rare.name in sample.sources for sample in made]) < 0.6
 
 
@@ -343,7 +343,7 @@ def test_the_label_is_the_color_of_gray_in_the_image(method: Augmentation) -> No
         replace(sample, pixels=Array(np.full((8, 8, 3), 0.4, np.float32) * sample.illuminant.astype(np.float32)))
         for sample in studio()
     ]
-    for sample in augment(gray, method, 30, rng(), matrices=catalogue()):
+    for sample in augment(gray, method, 30, rng(), matrices=catalog()):
         image = sample.read()
         assert image.camera == sample.camera
         assert angular_error(image.rgb[image.counts], sample.illuminant).max() < 0.001
@@ -365,7 +365,7 @@ def test_everything_that_went_in_is_named(method: Augmentation) -> None:
         if method in (Augmentation.SAMPLING, Augmentation.CLUSTERING):
             assert sample.camera == source.camera
             assert any(np.allclose(names[name].illuminant, sample.illuminant) for name in sample.sources)
-        if method is Augmentation.CATALOGUE:
+        if method is Augmentation.CATALOG:
             assert sample.camera in sample.cameras
             assert len(sample.sources) <= 2
             if sample.camera == "Canon-EOS-5D":
@@ -387,7 +387,7 @@ def test_samples_of_one_target_share_their_list_of_sources() -> None:
 
 def test_sources_and_targets_are_kept_apart() -> None:
     made = list(
-        augment(photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), matrices=catalogue())
+        augment(photographs("Alpha"), Augmentation.PAPER, 40, rng(), targets=photographs("Beta"), matrices=catalog())
     )
     assert {sample.camera for sample in made} == {"Beta"}
     assert all(sample.cameras == {"Alpha", "Beta"} for sample in made)
@@ -397,8 +397,8 @@ def test_sources_and_targets_are_kept_apart() -> None:
 
 
 def test_lights_follow_the_temperature_of_the_source() -> None:
-    matrices = catalogue()
-    for method in (Augmentation.PAPER, Augmentation.CATALOGUE):
+    matrices = catalog()
+    for method in (Augmentation.PAPER, Augmentation.CATALOG):
         pairs = []
         pixels = {id(sample.pixels): sample for sample in studio()}
         for sample in make(method, 100):
@@ -414,26 +414,26 @@ def test_an_excluded_camera_never_appears_under_any_name(method: Augmentation) -
     barred = [replace(sample, camera="Canon5D", cameras=frozenset({"Canon5D"})) for sample in photographs("Gamma")]
     samples = [*photographs("Alpha"), *photographs("Beta"), *barred]
     for exclude in ("Canon5D", "Canon-EOS-5D"):
-        drawn = draw(samples, method, matrices=catalogue(), exclude=exclude)
+        drawn = draw(samples, method, matrices=catalog(), exclude=exclude)
         for sample in islice(drawn, 300):
             assert sample.cameras.isdisjoint({"Canon5D", "Canon-EOS-5D"})
             assert not any("Gamma" in name for name in sample.sources)
-    if method is Augmentation.CATALOGUE:
-        seen = {sample.camera for sample in islice(draw(samples, method, matrices=catalogue()), 300)}
-        assert seen == set(catalogue())
+    if method is Augmentation.CATALOG:
+        seen = {sample.camera for sample in islice(draw(samples, method, matrices=catalog()), 300)}
+        assert seen == set(catalog())
 
 
 def test_a_twin_with_the_matrices_of_an_excluded_camera_is_excluded_too() -> None:
-    known = catalogue()
+    known = catalog()
     twins = known | {"Twin": replace(known["Gamma"], name="Twin")}
     samples = [*photographs("Alpha"), *photographs("Beta")]
-    drawn = draw(samples, Augmentation.CATALOGUE, matrices=twins, exclude="Gamma")
+    drawn = draw(samples, Augmentation.CATALOG, matrices=twins, exclude="Gamma")
     seen = {sample.camera for sample in islice(drawn, 300)}
     assert seen == set(known) - {"Gamma"}
 
 
-def test_virtual_and_catalogue_cameras_make_rolls() -> None:
-    for method in (Augmentation.VIRTUAL, Augmentation.CATALOGUE):
+def test_virtual_and_catalog_cameras_make_rolls() -> None:
+    for method in (Augmentation.VIRTUAL, Augmentation.CATALOG):
         made = make(method, 60)
         assert min(Counter(sample.camera for sample in made).values()) >= 10
 
@@ -441,16 +441,16 @@ def test_virtual_and_catalogue_cameras_make_rolls() -> None:
 def test_a_virtual_camera_at_the_end_of_its_line_is_that_camera(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"BEYOND": 0.0, "SPREAD": (0, 0), "IMAGES_PER_CAMERA": 1}.items():
         monkeypatch.setattr(drawing, name, value)
-    ccms = {name: catalogue()[name].ccm(5500) for name in ("Alpha", "Beta")}
+    ccms = {name: catalog()[name].ccm(5500) for name in ("Alpha", "Beta")}
     samples = [*photographs("Alpha"), *photographs("Beta")]
-    for sample in islice(draw(samples, Augmentation.VIRTUAL, matrices=catalogue()), 600):
+    for sample in islice(draw(samples, Augmentation.VIRTUAL, matrices=catalog()), 600):
         assert sample.ccm is not None
         first, second, t = (sample.camera.split()[i] for i in (2, 4, 5))
         expected = np.linalg.inv((1 - float(t)) * np.linalg.inv(ccms[first]) + float(t) * np.linalg.inv(ccms[second]))
         np.testing.assert_allclose(sample.ccm, expected, atol=1e-6)
 
 
-def test_virtual_cameras_need_no_catalogue() -> None:
+def test_virtual_cameras_need_no_catalog() -> None:
     made = list(augment(studio(), Augmentation.VIRTUAL, 20, rng()))
     assert len(made) == 20
     ranks = rank_lights(studio())
@@ -470,14 +470,14 @@ def test_without_xyz_the_light_alone_changes() -> None:
         assert one.pixels.crop == other.pixels.crop
 
 
-def test_ccms_are_the_photographs_own_or_else_the_catalogue_s() -> None:
+def test_ccms_are_the_photographs_own_or_else_the_catalog_s() -> None:
     own, bare = photographs("Alpha"), photographs("Alpha", ccm=False)
-    with_own = Material.gather(own, own, catalogue())
-    np.testing.assert_array_equal(with_own.find_ccm(own[0]), catalogue()["Alpha"].ccm(5500))
-    without = Material.gather(own, bare, catalogue())  # both ends from the same kind
-    kelvin = float(catalogue()["Alpha"].temperature(own[0].illuminant))
+    with_own = Material.gather(own, own, catalog())
+    np.testing.assert_array_equal(with_own.find_ccm(own[0]), catalog()["Alpha"].ccm(5500))
+    without = Material.gather(own, bare, catalog())  # both ends from the same kind
+    kelvin = float(catalog()["Alpha"].temperature(own[0].illuminant))
     for sample in (own[0], bare[0]):
-        np.testing.assert_allclose(without.find_ccm(sample), catalogue()["Alpha"].ccm(kelvin))
+        np.testing.assert_allclose(without.find_ccm(sample), catalog()["Alpha"].ccm(kelvin))
 
 
 def test_bad_images_are_rejected_and_drawn_again() -> None:
@@ -501,7 +501,7 @@ def test_images_out_of_the_target_s_gamut_are_rejected() -> None:
         sources.append(replace(sample, pixels=Array(rgb * sample.illuminant.astype(np.float32))))
     targets = [replace(s, ccm=np.array([[1.4, -0.3, -0.1], [-0.2, 1.6, -0.4], [0, -0.4, 1.4]])) for s in sources]
     sources = [replace(s, ccm=np.eye(3) * 1.8 - 0.8 / 3) for s in sources]
-    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, matrices=catalogue()))
+    made = list(augment(sources, Augmentation.PAPER, 30, rng(), targets=targets, matrices=catalog()))
     for sample in made:
         assert sample.read().counts.mean() >= 1 - MOST_LOST
 
@@ -510,18 +510,18 @@ def test_what_is_missing_is_said_with_its_remedy() -> None:
     alpha = photographs("Alpha")
     stranger = [replace(s, camera="Box 1", cameras=frozenset({"Box 1"})) for s in alpha]
     with pytest.raises(DataError, match=r"Box 1: no matrices .*matrices=read_matrices"):
-        next(draw(stranger, Augmentation.PAPER, matrices=catalogue()))
+        next(draw(stranger, Augmentation.PAPER, matrices=catalog()))
     with pytest.raises(DataError, match=r"Alpha: no matrices .*matrices=read_matrices"):
         next(draw(alpha, Augmentation.PAPER))
     with pytest.raises(ParameterError, match="matrices=read_matrices"):
-        next(draw(alpha, Augmentation.CATALOGUE))
+        next(draw(alpha, Augmentation.CATALOG))
     bare = [replace(s, camera="Box 1", ccm=None) for s in alpha]
     with pytest.raises(DataError, match="Box 1: no matrices"):
         next(draw([*bare, *alpha], Augmentation.VIRTUAL))
     with pytest.raises(DataError, match="Alpha: the only target camera"):
         next(draw(alpha, Augmentation.VIRTUAL))
     with pytest.raises(DataError, match="Alpha: 5 photographs; 8 are needed"):
-        next(draw(alpha[:5], Augmentation.PAPER, matrices=catalogue()))
+        next(draw(alpha[:5], Augmentation.PAPER, matrices=catalog()))
     with pytest.raises(DataError, match="Alpha: no labels of this camera among the targets"):
         next(draw(alpha, Augmentation.CLUSTERING, targets=photographs("Beta")))
     with pytest.raises(DataError, match="Alpha: no other photograph"):
@@ -551,11 +551,11 @@ def test_balanced_colors_of_a_made_image_are_the_source_s_in_srgb(monkeypatch: p
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a pack of photographs, and the catalogue of their cameras."""
+    """A folder with a pack of photographs, and the catalog of their cameras."""
     folder = tmp_path_factory.mktemp("shelf")
     write_pack(studio(), folder / "studio.c5data")
     rows = [["camera", *COLUMNS]]
-    for name, known in catalogue().items():
+    for name, known in catalog().items():
         rows.append([name, *(f"{value:.17g}" for value in (*known.matrix_a.ravel(), *known.matrix_d65.ravel()))])
     (folder / "cameras.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     return folder
@@ -574,13 +574,18 @@ def test_the_command_writes_a_pack_and_pictures(shelf: Path, tmp_path: Path) -> 
     again = c5("augment", *arguments)
     assert again.returncode == 1
     assert "--overwrite" in again.stderr
+    options = ("-o", tmp_path / "light.c5data", "--made", 2, "--augmentation", "paper:without-xyz")
+    refused = c5("augment", *arguments, *options, "--plots", plots)
+    assert "illuminants.png: exists already; choose another name or give --overwrite" in refused.stderr
+    assert not (tmp_path / "light.c5data").exists()
+    assert c5("augment", *arguments, *options).returncode == 0
 
 
 def test_the_command_says_what_is_wrong_in_one_line_and_begins_no_file(shelf: Path, tmp_path: Path) -> None:
     data, out = shelf / "studio.c5data", tmp_path / "made.c5data"
     for arguments, message in [
         ([], "Alpha: no matrices of this camera are known; give --matrices FILE"),
-        (["--augmentation", "magic"], "there are paper, sampling, clustering, virtual, catalogue"),
+        (["--augmentation", "magic"], "there are paper, sampling, clustering, virtual, catalog"),
         (["--target", "Bet"], "no camera is called 'Bet'; there are Alpha, Beta, Gamma"),
         (["--exclude", "Alph"], "--exclude Alph: neither in the data nor among the matrices"),
     ]:

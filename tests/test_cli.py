@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -20,12 +21,12 @@ import typer
 from command import c5
 from laws import textured
 from PIL import Image
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from c5 import errors
 from c5.classical import METHODS
 from c5.cli.app import PANELS, app
-from c5.cli.console import FLAGS, show_progress
+from c5.cli.console import FLAGS, Follower, progress_bar, show_progress
 from c5.io.raw import read_photograph
 
 PACKAGE = Path(errors.__file__).parent
@@ -71,13 +72,36 @@ GOING_ON = {"archive", "evaluate", "paper gather", "paper tables", "studio", "wa
 """Commands that go on where they were, and have nothing to replace."""
 
 
+READ = {
+    "--catalog",
+    "--config",
+    "--configdir",
+    "--estimates",
+    "--groups",
+    "--matrices",
+    "--profile",
+    "--resume",
+    "--roll",
+}
+WRITTEN = {"--c", "--estimates", "--libcamera", "--onnx", "--out", "--plots", "--tflite"}
+"""Options that name files: the estimates are written by one command and read by others."""
+
+
 def test_out_and_overwrite_are_alike_everywhere() -> None:
-    writing = {name: each for name, each in commands().items() if any("--out" in option.opts for option in each.params)}
-    assert {"balance", "demo", "calibrate", "explain", "convert", "train", "augment", "report"} < writing.keys()
-    for name, command in writing.items():
-        options = {option.opts[0]: option for option in command.params}
-        assert options["--out"].opts == ["--out", "-o"], name
-        assert ("--overwrite" in options) == (name not in GOING_ON), name
+    for name, command in commands().items():
+        options = {option.opts[0]: option for option in command.params if option.param_type_name == "option"}
+        hints = inspect.signature(inspect.unwrap(command.callback), eval_str=True).parameters
+        paths = {flag for flag, option in options.items() if "Path" in str(hints[option.name].annotation)}
+        assert paths <= READ | WRITTEN, name
+        assert "--out" not in options or options["--out"].opts == ["--out", "-o"], name
+        written = paths & WRITTEN - ({"--estimates"} if name != "evaluate" else set())
+        written -= {"--out"} if name in GOING_ON else set()
+        assert ("--overwrite" in options) == bool(written) or name == "data label", name
+
+
+def test_arguments_are_named_in_capitals() -> None:
+    arguments = {each for command in commands().values() for each in command.params if each.param_type_name != "option"}
+    assert {str(each.metavar) for each in arguments} <= {"DATA", "DIR", "FILE", "MODEL", "RUN", "SOURCE"}
 
 
 def test_completion_offers_commands_and_options() -> None:
@@ -89,19 +113,21 @@ def test_completion_offers_commands_and_options() -> None:
     assert done.stdout.split() == ["catalog"]
 
 
-def raised_texts(path: Path) -> list[str]:
-    """The constant texts inside the raise statements of a module."""
-    raised = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)]
-    inside = (part for node in raised for part in ast.walk(node))
-    return [part.value for part in inside if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+def constant_texts(path: Path) -> list[str]:
+    """The texts in the code of a module, without docstrings."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in alone)
+    return [node.value for node in texts if isinstance(node.value, str)]
 
 
-def test_errors_of_the_library_name_no_flags_and_no_commands() -> None:
+def test_the_library_names_no_flags_and_no_commands() -> None:
     names = "|".join(name for panel in PANELS.values() for name in panel)
-    commands_and_flags = re.compile(rf"(?<!pip install )--[a-z]|\bc5 ({names})")
+    variable_of_css = r"(?<!var\()--[a-z][\w-]*(?![\w-]*:)"
+    commands_and_flags = re.compile(rf"(?<!pip install ){variable_of_css}|\bc5 ({names})")
     for path in PACKAGE.rglob("*.py"):
         if path.parent.name != "cli":
-            for text in raised_texts(path):
+            for text in constant_texts(path):
                 assert not commands_and_flags.search(text), (path, text)
 
 
@@ -109,6 +135,15 @@ def test_every_remedy_that_is_translated_is_one_the_library_gives() -> None:
     library = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
     for remedy in FLAGS:
         assert remedy in library
+
+
+def test_remedies_are_translated_and_file_names_are_not(tmp_path: Path) -> None:
+    folder = tmp_path / "choose one of them" / "overwrite=True"
+    folder.mkdir(parents=True)
+    Image.fromarray(np.full((8, 8, 3), 99, np.uint8)).save(folder / "a.jpg")
+    done = c5("estimate", folder / "a.jpg")
+    assert str(folder / "a.jpg") in done.stderr
+    assert done.stderr.endswith("or linearize them as sRGB (--assume-srgb)\n")
 
 
 def test_nothing_that_a_terminal_would_obey_is_printed(tmp_path: Path) -> None:
@@ -288,6 +323,16 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "exists too": (["explain", good, "-o", good], "--overwrite"),
         "exists as well": (["convert", folder / "a.jpg", "-o", good], "--overwrite"),
         "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
+        "a shoot and a method": (["demo", "--shoot", "hike", "--method", "x", "-o", folder / "s"], "leave it out"),
+        "an unknown shoot": (["demo", "--shoot", "nonsense", "-o", folder / "s"], "there are wedding, hike"),
+        "a picture of nothing": (["learn", folder, "-o", folder / "look.png"], "add --show"),
+        "nothing to make": (["train", folder, "-o", folder / "run", "--made", "5"], "no images are made"),
+        "no matrices needed": (
+            ["train", folder, "-o", folder / "run", "--recipe", "plain", "--matrices", good],
+            "this recipe needs none",
+        ),
+        "nothing to write": (["augment", folder, "-o", folder / "m.c5data", "--augmentation", "none"], "for training"),
+        "none but made": (["augment", folder, "-o", folder / "m.c5data", "--augmentation", "paper:alone"], "training"),
     }
 
 
@@ -339,6 +384,24 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     assert (tmp_path / "roll" / "mine.png").read_bytes() == b"mine"
 
 
+def test_a_shoot_replaces_another_only_if_asked(tmp_path: Path) -> None:
+    out = tmp_path / "shoot"
+    out.mkdir()  # an empty folder is free
+
+    def render(count: int, *more: str) -> Result:
+        return CliRunner().invoke(app, ["demo", "--shoot", "charts", "-o", str(out), "--count", str(count), *more])
+
+    assert render(2).exit_code == 0
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    assert "exists already; choose another name or give --overwrite" in str(render(1).exception)
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    assert render(1, "--overwrite").exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["0001.dng", "truth.csv"]
+    (out / "truth.csv").unlink()
+    (out / "0001.dng").write_bytes(b"mine")
+    assert "is not empty; write to another folder" in str(render(1, "--overwrite").exception)
+
+
 def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:
     good = min((demo / "roll").glob("*.dng"))
     done = c5("estimate", "none.png", good, "--json")
@@ -347,7 +410,7 @@ def test_one_bad_file_does_not_stop_the_others(demo: Path) -> None:
     assert "none.png: no such file" in done.stderr
 
 
-def test_srgb_is_linearised_when_asked(tmp_path: Path) -> None:
+def test_srgb_is_linearized_when_asked(tmp_path: Path) -> None:
     encoded = np.clip(textured(2, 64, 96) * 2, 0, 1) ** (1 / 2.2) * 255
     Image.fromarray(encoded.astype(np.uint8)).save(tmp_path / "a.jpg", quality=98, subsampling=0)
     done = c5("estimate", tmp_path / "a.jpg", "--assume-srgb", "--method", "gray-world", "--json")
@@ -380,6 +443,13 @@ def test_progress_in_a_file_is_a_line_now_and_then(
     assert lines(3, 100, known=False) == lines(3, 100)
     assert len(lines(1000, 61)) == 1000  # however long a tenth takes
     assert lines(100, 0.01) == []
+    follow = Follower(progress_bar())
+    for done, total in ((100, 0), (700, 0)):  # how many there are is not known yet
+        follow("listing", done, total)
+        now[0] += 300
+    follow("listing", 1000, 0)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["listing: 700, 2 a second, 0:05:00 taken", "listing: 1000, 2 a second, 0:10:00 taken"]
 
 
 def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

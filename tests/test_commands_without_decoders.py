@@ -81,6 +81,18 @@ def test_training_from_a_set(folder: Path) -> None:
     assert file.errors["held out: Beta"]["mean"] > 0
 
 
+def test_zones_alone_are_validated_on_and_beside_photographs_they_are_not(folder: Path) -> None:
+    c5("data", "prepare", folder / "data", "-o", folder / "zones.c5set", "--zones", "8x8", "--for", "bundled")
+    options = ("--config", folder / "small.toml", "--hold-out", "Beta")
+    for sets in (["zones"], ["set", "zones"]):
+        run = folder / "-".join(["run", *sets])
+        said = command.c5("train", *(folder / f"{name}.c5set" for name in sets), "-o", run, *options).stderr
+        file = load_model(run / "model.c5").file
+        assert file.training["cameras"] == ["Alpha", "Alphabet"]
+        assert file.errors["held out: Beta"]["mean"] > 0
+        assert ("left out" in said) == (len(sets) == 2)
+
+
 def test_evaluation_from_a_set_is_that_of_the_images(folder: Path) -> None:
     arguments = ["--protocol", "cross-sensor", "--m", "3", "--repeats", "2"]
     for method in ("gray-world", "pca", "ffcc", "bundled", f"c5:{folder / 'small.toml'}"):

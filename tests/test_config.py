@@ -76,7 +76,7 @@ def test_the_file_is_found_in_the_users_config_folder(image: Path, tmp_path: Pat
 def test_tables_nest_as_commands_do(tmp_path: Path) -> None:
     config = write(tmp_path, f'[catalog.status]\njson = true\ncatalog = "{tmp_path}/none.db"\n')
     done = c5(config, "catalog", "status")
-    assert f"{tmp_path}/none.db: no catalogue yet" in done.stderr
+    assert f"{tmp_path}/none.db: no catalog yet" in done.stderr
 
 
 def test_a_list_gives_an_option_several_times_and_a_tilde_is_home(tmp_path: Path) -> None:

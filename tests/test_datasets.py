@@ -60,7 +60,7 @@ def test_real_sample(test_data: Path) -> None:
 def test_problems_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file or folder"):
         read_samples(tmp_path / "none")
-    with pytest.raises(DataError, match="no labelled images"):
+    with pytest.raises(DataError, match="no labeled images"):
         read_samples(tmp_path)
     folder = write_ffcc(tmp_path / "set")
     label = folder / "000002.txt"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import write_dng
+from c5.demo.raw_files import write_dng
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

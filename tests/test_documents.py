@@ -30,7 +30,7 @@ from test_layers import LAYERS
 
 import c5
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, write_dng
+from c5.demo.raw_files import Layout, write_dng
 from c5.evaluation.report import write_report
 from c5.io.marks import cut_signature
 

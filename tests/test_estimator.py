@@ -104,7 +104,7 @@ def test_flipped_bytes_in_a_profile_never_crash(model: Model, roll: list[Photo],
 
 def test_a_roll_of_two_cameras_is_refused(model: Model, roll: list[Photo]) -> None:
     other = LinearImage(roll[1].image.rgb, camera="Another")
-    with pytest.raises(ProfileError, match="one camera"):
+    with pytest.raises(ProfileError, match="one camera's alone"):
         model.calibrate([roll[0].image, other])
 
 

@@ -7,7 +7,7 @@ import importlib
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,36 @@ from hypothesis import strategies as st
 from laws import seeds, textured
 from typer.testing import CliRunner
 
-from c5 import C5Error, DataError, Grid, LinearImage, ParameterError, ProfileError, ReadError, histogram, load_model
+from c5 import (
+    C5Error,
+    DataError,
+    Grid,
+    LinearImage,
+    ParameterError,
+    ProfileError,
+    ReadError,
+    choices,
+    histogram,
+    load_model,
+)
 from c5.augmentation import Augmentation
-from c5.choices import Format, Selection
+from c5.choices import Format, Recipe, Selection
 from c5.cli.app import app
 from c5.color import Float64s, angular_error, as_illuminant
 from c5.datasets import ImageFile, Sample, read_samples
 from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature
 from c5.datasets.torus import TorusFeature, wrapped_histograms
+from c5.errors import DataWarning
 from c5.evaluation import report
-from c5.evaluation.lights import count_lights, light_means
+from c5.evaluation.by_light import count_lights, light_means
+from c5.evaluation.evaluating import Done, evaluate
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task, Trained
 from c5.evaluation.plots import write_plots
 from c5.evaluation.plugin import find_methods
 from c5.evaluation.protocols import (
     PROTOCOLS,
+    SPLITS,
     Fold,
     Protocol,
     check_separation,
@@ -48,15 +62,14 @@ from c5.evaluation.protocols import (
 )
 from c5.evaluation.report import format_results, make_tables, read_published, statistics_of, write_report
 from c5.evaluation.results import ImageErrors, Results, group_images, make_row, merge
-from c5.evaluation.run import Done, evaluate
 from c5.metrics import BOUND_FACTOR, bound_errors, summarize
 from c5.model import Model
 from c5.model_file import write_model
 from c5.rolls import MOST_VIVID, select_rolls
 from c5.training.config import NetworkConfig, RealTraining, VirtualTraining, paper_training
 from c5.training.ffcc import FfccConfig
-from c5.training.making import Making
-from c5.training.methods import ABLATIONS, C5, add_made, configurations, make_methods
+from c5.training.learners import ABLATIONS, C5, add_made, configurations, make_methods
+from c5.training.making import Making, find_making, plan_making
 
 CAMERAS = {
     "NUS": ("Canon1DsMkIII", "NikonD5200", "SonyA57"),
@@ -79,7 +92,7 @@ class NoPixels:
 
 
 def photographs(per_camera: int = 6) -> list[Sample]:
-    """Labelled photographs without pixels: cameras with one name inside another, shared scenes, published folds."""
+    """Labeled photographs without pixels: cameras with one name inside another, shared scenes, published folds."""
     rng = np.random.default_rng(0)
     return [
         Sample(
@@ -217,7 +230,7 @@ def test_what_is_mapped_for_whom() -> None:
     assert test.test == {"made/1"}
     assert test.train == {sample.name for sample in taken if sample.camera == "Canon1D"}
     assert not training_side(test, [own])
-    with pytest.raises(DataError, match="make some with c5 augment"):
+    with pytest.raises(DataError, match="make some for other cameras by augmentation"):
         make_folds(synthetic_cameras(["Canon1D"]), taken)
 
 
@@ -560,11 +573,11 @@ def test_plots_draw_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The worst of many is drawn too, and what stands for several variants says so."""
     drawn: list[list[str]] = []
 
-    def keep(path: Path, figure: Any) -> Path:
+    def keep(figure: Any, **_: Any) -> bytes:
         drawn.append([text.get_text() for text in figure.axes[0].get_legend().get_texts()])
-        return path
+        return b""
 
-    monkeypatch.setattr("c5.evaluation.plots._write", keep)
+    monkeypatch.setattr("c5.evaluation.plots.encode_figure", keep)
     results = results_of({"NUS/A": np.ones((1, 9)), "NUS/B": np.ones((1, 9))})
     better = [replace(results.rows[0], method=f"method {index}", variant="") for index in range(25)]
     worst = [replace(results_of({"NUS/A": np.full((1, 9), m + 2.0)}).rows[0], variant=f"m = {m}") for m in (1, 9)]
@@ -639,9 +652,9 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     whole, parts = ((tmp_path / name / "results.json").read_bytes() for name in ("whole", "parts"))
     assert whole == parts
     # Other labels, other pixels, another protocol: another table, so another folder.
-    relabelled = [replace(taken[0], illuminant=as_illuminant([1, 2, 3])), *taken[1:]]
+    relabeled = [replace(taken[0], illuminant=as_illuminant([1, 2, 3])), *taken[1:]]
     repainted = [replace(taken[0], pixels=NoPixels(Path("other"))), *taken[1:]]
-    for data in (relabelled, repainted, taken[:-1]):
+    for data in (relabeled, repainted, taken[:-1]):
         with pytest.raises(DataError, match="on other data; choose another folder"):
             run(protocol, data, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(DataError, match="of cross-sensor, not of ten-fold; choose another folder"):
@@ -649,11 +662,11 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     # Without the table, the folds that were run on other data are run again.
     (tmp_path / "parts" / "results.json").unlink()
     third = Fragile(0)
-    run(protocol, relabelled, [third], tmp_path / "parts")
+    run(protocol, relabeled, [third], tmp_path / "parts")
     assert len(third.asked) == 7
     next((tmp_path / "parts").rglob("folds/*/*.npz")).write_text("{")
     with pytest.raises(DataError, match="remove it"):
-        run(protocol, relabelled, [Fragile(0)], tmp_path / "parts")
+        run(protocol, relabeled, [Fragile(0)], tmp_path / "parts")
     with pytest.raises(ParameterError, match="two methods are called 'fragile'"):
         run(protocol, taken, [Fragile(0), Fragile(0)], tmp_path / "new")
 
@@ -683,6 +696,59 @@ def test_classical_and_trained_methods(rendered: list[Sample], tmp_path: Path) -
     }
     rows = Results.load(tmp_path / "out" / "results.json").rows
     assert [row.name for row in rows] == ["gray-world", *(f"bundled, {v}" for v in done[2].errors)]
+
+
+def test_a_resumed_training_shows_only_what_is_left(rendered: list[Sample], tmp_path: Path) -> None:
+    shown: list[int] = []
+
+    def track(items: Sequence[Any], what: str) -> Iterator[Any]:
+        for number, item in enumerate(items):
+            if "seed" in what:
+                shown.append(len(items))
+                if len(items) == 3 and number == 1:
+                    raise TimeoutError
+            yield item
+
+    found = make_methods("c5:plain,n=16,widths=[4,4],crops=0", Rolls((2,), repeats=1), epochs=3)
+    with pytest.raises(TimeoutError):
+        evaluate(PROTOCOLS["cross-sensor"], rendered, found, tmp_path, track=track, only=["Set/A"])
+    evaluate(PROTOCOLS["cross-sensor"], rendered, found, tmp_path, track=track, only=["Set/A"])
+    assert shown == [3, 3, 2, 2]
+
+
+def test_folds_that_train_on_the_same_share_a_network(rendered: list[Sample], tmp_path: Path) -> None:
+    third = [replace(sample, camera="C", name=f"Set/C/{n}") for n, sample in enumerate(rendered[:4])]
+    rendered += [replace(one, cameras=frozenset("C"), sources=frozenset({one.name})) for one in third]
+    (found,) = make_methods("c5:plain,n=16,widths=[4,4],crops=0", Rolls((2,), repeats=1), epochs=1)
+    run(PROTOCOLS["camera-invariance"], rendered, [found], tmp_path)
+    assert len(list(tmp_path.glob("models/*/*/model.c5"))) == 3  # of six folds
+    assert len(list(tmp_path.glob("folds/*/*.npz"))) == 6
+
+
+def test_what_a_table_may_give_is_part_of_what_was_trained_on(rendered: list[Sample], tmp_path: Path) -> None:
+    """A network whose images or cameras come from matrices is shared only where the same matrices may be used."""
+    table = tmp_path / "cameras.csv"
+    rows = ",".join(["1,0,0,0,1,0,0,0,1"] * 2)
+    names = "camera," + ",".join(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
+    table.write_text(f"{names}\nA,{rows}\nB,{rows}\n")  # one sensor under two names
+    (paper,) = make_methods("c5:paper", Rolls((2,)), matrices=str(table))
+    (bundled,) = make_methods("c5:bundled", Rolls((2,)), matrices=str(table))
+    assert isinstance(paper, C5)
+    assert isinstance(bundled, C5)
+    folds = [Fold("x", frozenset(), frozenset(), frozenset({unseen})) for unseen in "BCD"]
+    tasks = [Task(fold, rendered[:4], [], [], tmp_path, "", lambda items, _: items) for fold in folds]
+    assert [paper._find_hidden(task) for task in tasks] == [[], ["A"], ["A"]]
+    assert [bundled._find_hidden(task) for task in tasks] == [["B"], ["C"], ["D"]]
+
+
+def test_cameras_without_matrices_are_trained_on_without_made_images(rendered: list[Sample], tmp_path: Path) -> None:
+    table = tmp_path / "cameras.csv"
+    names = "camera," + ",".join(f"{light}{i}{j}" for light in ("a", "d65_") for i in (1, 2, 3) for j in (1, 2, 3))
+    table.write_text(f"{names}\nOther,{','.join(['1,0,0,0,1,0,0,0,1'] * 2)}\n")
+    (found,) = make_methods("c5:paper,n=16,widths=[4,4],m=2", Rolls((2,), repeats=1), epochs=1, matrices=str(table))
+    with pytest.warns(DataWarning, match="no images are made of A"):
+        run(PROTOCOLS["camera-invariance"], rendered, [found], tmp_path)
+    assert len(list(tmp_path.glob("folds/*/*.npz"))) == 2
 
 
 def test_models_trained_apart_are_tested_on_their_folds(rendered: list[Sample], tmp_path: Path) -> None:
@@ -743,6 +809,13 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
     arguments += ["--epochs", "1", "--m", "1", "--m", "3", "--selection", "vivid", "--repeats", "2", "--seeds", "2"]
     done = CliRunner().invoke(app, [*arguments, "--plots", str(out)])
     assert done.exit_code == 0, done.output
+    refused = CliRunner().invoke(app, [*arguments, "--plots", str(out)])
+    assert "exists already" in str(refused.exception)
+    report = ["report", str(tmp_path / "results"), "--plots", str(out), "-o", str(tmp_path / "report.md")]
+    assert "exists already" in str(CliRunner().invoke(app, report).exception)
+    assert not (tmp_path / "report.md").exists()
+    refused = CliRunner().invoke(app, [*arguments, "--estimates", str(out / "results.json")])
+    assert "results.json: exists already" in str(refused.exception)
     assert "| c5:no-gradient, m = 3, vivid |" in done.stdout
     results = Results.load(out / "results.json")
     variants = ["m = 1", "m = 3, vivid"]
@@ -891,6 +964,17 @@ def test_a_camera_specific_network_is_trained_by_the_command(tmp_path: Path, mon
         app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
     )
     assert "or the augmentation none" in str(done.exception)  # of what the recipe makes unless told otherwise
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "paper.toml").write_text('recipe = "paper"\nepochs = 1\n')
+    by_file = ["train", str(data), "-o", str(tmp_path / "run"), "--config", str(tmp_path / "paper.toml")]
+    assert "or the augmentation none" in str(CliRunner().invoke(app, by_file).exception)
+    (method,) = make_methods(f"c5:{tmp_path / 'paper.toml'}", Rolls())
+    assert isinstance(method, C5)
+    assert method.making == plan_making(Recipe.PAPER)
+    (tmp_path / "paper.toml").write_text('recipe = "paper"\naugmentation = "sampling"\n')
+    (method,) = make_methods(f"c5:{tmp_path / 'paper.toml'}", Rolls())
+    assert isinstance(method, C5)
+    assert method.making == find_making("sampling", 5000)
     small += ["--augmentation", "none", "--overwrite"]
     done = CliRunner().invoke(
         app, ["train", str(data), "-o", str(tmp_path / "run"), "--recipe", "paper", "--epochs", "1", *small]
@@ -1007,3 +1091,8 @@ def test_single_folds_run_in_a_folder_that_has_results(tmp_path: Path) -> None:
     assert evaluate(protocol, taken, [again], tmp_path, only=["NUS/SonyA57"]) is None
     assert again.asked == []  # it was kept
     assert (tmp_path / "results.json").read_bytes() == written
+
+
+def test_the_command_offers_every_protocol() -> None:
+    assert tuple(PROTOCOLS) == choices.PROTOCOLS
+    assert tuple(SPLITS) == choices.SPLITS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from laws import margin, seeds, textured
 from numpy.typing import ArrayLike
 
-from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, histograms, read_image
+from c5 import Geometry, Grid, ImageError, LinearImage, ParameterError, ReadError, histograms, read_image
 from c5 import histogram as count
 from c5.color import Float32s, rgb_to_uv
 from c5.fingerprints import probe
@@ -204,7 +204,7 @@ def test_grids_know_their_geometry() -> None:
     assert Grid() == Grid(64)
 
 
-def test_erosion_looks_at_all_neighbours() -> None:
+def test_erosion_looks_at_all_neighbors() -> None:
     flags = np.ones((5, 6), np.bool_)
     flags[2, 3] = False
     eroded = erode(flags)
@@ -357,7 +357,7 @@ def test_packed_histograms_come_back_exactly(seed: int) -> None:
     assert again.grid == grid
     np.testing.assert_array_equal(again.stack, found.stack)
     for wrong in (Grid(32), Grid(64, powers=(3, 1), strips=3)):
-        with pytest.raises(ValueError, match="bytes of histograms"):
+        with pytest.raises(ReadError, match="bytes of histograms"):
             Histograms.unpack(wrong, found.pack())
 
 

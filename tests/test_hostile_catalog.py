@@ -1,4 +1,4 @@
-"""Catalogues that somebody else has written to."""
+"""Catalogs that somebody else has written to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def used(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("catalogue") / "catalog.db"
+    path = tmp_path_factory.mktemp("catalog") / "catalog.db"
     with Catalog.open(path) as catalog:
         catalog.add([photographs], camera=CAMERA)
     use(path, photographs)
@@ -51,7 +51,7 @@ def path(used: Path, tmp_path: Path) -> Path:
 
 
 def use(path: Path, photographs: Path) -> list[Balance]:
-    """All that a catalogue is used for, by somebody who does not know that it is damaged."""
+    """All that a catalog is used for, by somebody who does not know that it is damaged."""
     with Catalog.open(path) as catalog:
         catalog.status()
         catalog.failures()
@@ -128,7 +128,7 @@ CHANGES: dict[str, Callable[[sqlite3.Connection], object]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_any_row_is_used_or_the_catalogue_is_called_damaged(photographs: Path, path: Path, name: str) -> None:
+def test_any_row_is_used_or_the_catalog_is_called_damaged(photographs: Path, path: Path, name: str) -> None:
     with sqlite3.connect(path) as connection:
         CHANGES[name](connection)
     try:
@@ -160,13 +160,15 @@ def test_other_tables_are_not_used(path: Path, statement: str) -> None:
         Catalog.open(path)
 
 
-def test_what_sqlite_adds_itself_is_no_other_table(photographs: Path, path: Path) -> None:
+@pytest.mark.parametrize("statement", ["ANALYZE", "PRAGMA user_version = 4"])
+def test_what_is_no_table_does_not_matter(photographs: Path, path: Path, statement: str) -> None:
+    """What SQLite adds itself, and the version that catalogs once had."""
     with sqlite3.connect(path) as connection:
-        connection.execute("ANALYZE")
+        connection.execute(statement)
     assert len(use(path, photographs)) == 4
 
 
-def test_a_pipe_is_no_catalogue(tmp_path: Path) -> None:
+def test_a_pipe_is_no_catalog(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "catalog.db")
     with pytest.raises(C5Error, match="not a file"):
         Catalog.open(tmp_path / "catalog.db")

@@ -22,7 +22,7 @@ from laws import textured
 from onnx import NodeProto, TensorProto, helper, load_model_from_string, numpy_helper
 
 import c5
-from c5 import Histograms, ModelFileError, ProfileError, histogram, load_model
+from c5 import Histograms, ModelFileError, ProfileError, ReadError, histogram, load_model
 from c5.graphs import OPERATORS, check_graph
 from c5.model import Model, Profile
 from c5.model_file import ModelFile, write_model
@@ -336,5 +336,5 @@ def test_histograms_that_are_not_finite_are_refused() -> None:
     packed = Histograms(DEFAULT.grid, stack).pack()
     assert not Histograms.unpack(DEFAULT.grid, packed).stack.any()
     stack[0, 3, 3] = np.nan
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ReadError, match="finite"):
         Histograms.unpack(DEFAULT.grid, Histograms(DEFAULT.grid, stack).pack())

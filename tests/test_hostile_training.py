@@ -19,10 +19,10 @@ from test_training import CPU, config
 from c5 import LinearImage, ReadError
 from c5.classical import gray_world
 from c5.training.data import load_training_data
+from c5.training.learners import load_network
 from c5.training.loop import Trainer
-from c5.training.methods import load_network
 from c5.training.published import read_published
-from c5.training.run import Plan, features, load_checkpoint, save_checkpoint
+from c5.training.run import TrainingPlan, features, load_checkpoint, save_checkpoint
 from c5.training.tensors import load_tensors, seal, unseal
 
 
@@ -134,8 +134,8 @@ def test_a_sealed_checkpoint_that_does_not_fit_is_damaged(run: tuple[Path, Calla
     ids=str,
 )
 def test_plans_of_wrong_types_are_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
-    Plan(config(epochs=2), ["x"], []).save(tmp_path)
-    assert Plan.load(tmp_path).config == config(epochs=2)
+    TrainingPlan(config(epochs=2), ["x"], []).save(tmp_path)
+    assert TrainingPlan.load(tmp_path).config == config(epochs=2)
     content = json.loads((tmp_path / "config.json").read_text())
     for name, value in change.items():
         *way, last = name.split(".")
@@ -145,14 +145,14 @@ def test_plans_of_wrong_types_are_one_line(tmp_path: Path, change: dict[str, Any
         place[last] = value
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(ReadError, match=r"config\.json: damaged") as caught:
-        Plan.load(tmp_path)
+        TrainingPlan.load(tmp_path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_deep_plan_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[" * 100_000)
     with pytest.raises(ReadError, match="damaged"):
-        Plan.load(tmp_path)
+        TrainingPlan.load(tmp_path)
 
 
 def test_weights_of_which_most_are_missing_or_huge(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ Miniatures = dict[str, tuple[Path, dict[str, Shot]]]
 def test_each_layout_knows_its_own_and_no_other(miniatures: Miniatures) -> None:
     assert set(miniatures) == {layout.NAME for layout in LAYOUTS}
     for name, (path, _) in miniatures.items():
-        assert [layout.NAME for layout in LAYOUTS if layout.recognises(path)] == [name]
+        assert [layout.NAME for layout in LAYOUTS if layout.recognizes(path)] == [name]
         assert name == find_layout(path).NAME
 
 
@@ -414,7 +414,7 @@ def test_what_does_not_fit_is_named(
         assert problem.path.name in problem.message or problem.path.stem in problem.message
         assert "; " in problem.message  # the remedy
     # Of many bad files one is shown, and how to see the others.
-    assert ("more problems)" in str(caught.value)) == (len(problems) > 1)
+    assert ("; check the dataset)" in str(caught.value)) == (len(problems) > 1)
 
 
 def test_without_scipy_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,13 +425,13 @@ def test_without_scipy_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.M
         read_samples(tmp_path)
 
 
-def test_recognising_is_quick_and_never_fails(tmp_path: Path) -> None:
+def test_recognizing_is_quick_and_never_fails(tmp_path: Path) -> None:
     crowd = tmp_path / "crowd"
     crowd.mkdir()
     for index in range(8_000):
         os.close(os.open(crowd / f"frame{index}.dat", os.O_CREAT))
     start = time.process_time()
-    assert not any(layout.recognises(crowd) for layout in LAYOUTS)
+    assert not any(layout.recognizes(crowd) for layout in LAYOUTS)
     assert time.process_time() - start < 2
 
     odd = tmp_path / "odd"
@@ -441,20 +441,20 @@ def test_recognising_is_quick_and_never_fails(tmp_path: Path) -> None:
     (odd / "manifest.csv").mkdir()
     (tmp_path / "file").write_bytes(b"\x89C5")
     for path in (odd, tmp_path / "file", tmp_path / "missing", odd / "nowhere", Path("a" * 5000)):
-        assert not any(layout.recognises(path) for layout in LAYOUTS)
+        assert not any(layout.recognizes(path) for layout in LAYOUTS)
 
 
 def test_the_layout_in_the_documentation_works(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     mine = types.ModuleType("mine")
     exec(compile(example, str(DOCUMENT), "exec"), mine.__dict__)
-    assert not mine.recognises(tmp_path)
+    assert not mine.recognizes(tmp_path)
     (tmp_path / "Z9").mkdir()
     for number in (1, 2):
         tifffile.imwrite(tmp_path / f"Z9/{number}.tif", np.full((8, 12, 3), 512 * number, np.uint16), photometric="rgb")
     (tmp_path / "Z9/lights.txt").write_text("1 2 3\n2 2 1\n")
-    assert mine.recognises(tmp_path)
-    assert not any(layout.recognises(tmp_path) for layout in LAYOUTS)
+    assert mine.recognizes(tmp_path)
+    assert not any(layout.recognizes(tmp_path) for layout in LAYOUTS)
     samples, problems = mine.read(tmp_path)
     assert not problems
     assert [sample.name for sample in samples] == ["Mine/Z9/1", "Mine/Z9/2"]

@@ -24,7 +24,7 @@ from c5.color import reproduction_error
 from c5.colorimetry.adaptation import MiredTint
 from c5.colorimetry.temperature import NOTICEABLE_DEG
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import Layout, write_dng
+from c5.demo.raw_files import Layout, write_dng
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.photos.balancing import Balance, balance
 from c5.photos.learning import Edit, LearnedLook, forget_look, learn_look, load_look, save_look

@@ -1,4 +1,4 @@
-"""Laws of calibrated cameras: temperatures, curves of lights, matrices; and the catalogue file."""
+"""Laws of calibrated cameras: temperatures, curves of lights, matrices; and the catalog file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_matrix_is_interpolated_in_inverse_temperature_and_clamped() -> None
     middle = 2 / (1 / 2856 + 1 / 6504)
     np.testing.assert_allclose(matrices.matrix(middle), (a + d65) / 2)
     np.testing.assert_allclose(matrices.matrix([1500, 2856, 6504, 9000]), [a, a, d65, d65], atol=1e-12)
-    alpha = (1 / 4000 - 1 / 6504) / (1 / 2856 - 1 / 6504)  # Eq. 2
+    alpha = (1 / 4000 - 1 / 6504) / (1 / 2856 - 1 / 6504)  # Eq. 16
     np.testing.assert_allclose(matrices.matrix(4000), alpha * a + (1 - alpha) * d65)
 
 
@@ -146,7 +146,7 @@ def test_names_match_whole() -> None:
     assert all_names("Leica X") == {"Leica X"}
 
 
-def write_catalogue(path: Path, rows: list[str], header: str = ",".join(("camera", *COLUMNS))) -> Path:
+def write_catalog(path: Path, rows: list[str], header: str = ",".join(("camera", *COLUMNS))) -> Path:
     path.write_text("\n".join([header, *rows]) + "\n")
     return path
 
@@ -154,11 +154,11 @@ def write_catalogue(path: Path, rows: list[str], header: str = ",".join(("camera
 EYES = "1,0,0,0,1,0,0,0,1," * 2
 
 
-def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
+def test_a_catalog_holds_what_was_written(tmp_path: Path) -> None:
     matrices = calibrated(5)
     numbers = np.concatenate([matrices.matrix_a.ravel(), matrices.matrix_d65.ravel()])
     row = ",".join(["X 100", *(f"{number:.17g}" for number in numbers)])
-    found = read_matrices(write_catalogue(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
+    found = read_matrices(write_catalog(tmp_path / "c.csv", [row, f"Y,{EYES[:-1]}"]))
     assert list(found) == ["X 100", "Y"]
     np.testing.assert_array_equal(found["X 100"].matrix_a, matrices.matrix_a)
     np.testing.assert_array_equal(found["X 100"].matrix_d65, matrices.matrix_d65)
@@ -175,14 +175,14 @@ def test_a_catalogue_holds_what_was_written(tmp_path: Path) -> None:
         ([], "no camera in it"),
     ],
 )
-def test_problems_of_a_catalogue_are_named_by_line(tmp_path: Path, rows: list[str], message: str) -> None:
+def test_problems_of_a_catalog_are_named_by_line(tmp_path: Path, rows: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_matrices(write_catalogue(tmp_path / "c.csv", rows))
+        read_matrices(write_catalog(tmp_path / "c.csv", rows))
 
 
-def test_a_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: no column a11"):
-        read_matrices(write_catalogue(tmp_path / "c.csv", ["X,1"], header="camera,value"))
+        read_matrices(write_catalog(tmp_path / "c.csv", ["X,1"], header="camera,value"))
     with pytest.raises(DataError, match=r"missing\.csv: cannot be read"):
         read_matrices(tmp_path / "missing.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\0\0")

@@ -73,6 +73,7 @@ OPTIONS = [
     replace(SMALL, grid=Grid.published(16), kind=RollKind.SEPARATE, gain=True),
     replace(SMALL, kind=RollKind.SEPARATE, gradient=False, coordinates=False, n_images=2),
     replace(SMALL, kind=RollKind.SEPARATE, gain=True, n_images=1),
+    replace(SMALL, kind=RollKind.SEPARATE, widths=(2, 4, 4, 4), he_normal=True),  # down to one bin
 ]
 
 
@@ -331,8 +332,10 @@ def test_configurations_survive_json_and_refuse_nonsense() -> None:
     own = (paper_training(7), RealTraining(networks=TEAMS[2], shift_bins=2), VirtualTraining(networks=TEAMS[3]))
     for training in (*(make_config(recipe) for recipe in Recipe), *own):
         assert train_config_from_json(training.to_json()) == training
+    begun_earlier = VirtualTraining().to_json() | {"mixed_queries": 0, "balance": 0.0}
+    assert train_config_from_json(begun_earlier) == VirtualTraining()
     with pytest.raises(ParameterError, match="widths"):
-        NetworkConfig(Grid(16), widths=(4, 4, 4, 4))
+        NetworkConfig(Grid(16), widths=(4, 4, 4, 4, 4))
     with pytest.raises(ParameterError, match="shift_bins"):
         RealTraining(networks=(SMALL,), shift_bins=8)
     with pytest.raises(ParameterError, match="n_images"):
@@ -376,10 +379,28 @@ def test_the_paper_s_recipe_is_the_paper_s() -> None:
     paper = paper_training()
     assert (paper.epochs, paper.learning_rate, paper.weight_decay) == (60, 5e-4, 5e-4)
     assert (paper.smooth_filters, paper.smooth_bias) == (0.15, 0.02)
-    assert (paper.batch_sizes[0], paper.batch_sizes[-1]) == (16, 64)
     assert paper.networks[0].kind is RollKind.SEPARATE
     assert paper.n_images == 9
     assert paper.shift_bins == 0
+
+
+def test_the_paper_s_network_starts_as_the_published_code_lets_it() -> None:
+    torch.manual_seed(0)
+    network = build_network(*paper_training(3).networks)
+    for module in network.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            assert module.bias is not None
+            assert not module.bias.any()
+            if module.weight.numel() > 1000:  # normal, with the variance of He et al.
+                wide = (2 / module.weight[0].numel()) ** 0.5
+                assert float(module.weight.detach().std()) == pytest.approx(wide, rel=0.1)
+                assert float(module.weight.detach().abs().max()) > 2.5 * wide  # as no uniform distribution
+
+
+def test_an_encoder_alone_has_nothing_to_merge() -> None:
+    (config,) = set_fields(paper_training(1), ["n=16"]).networks
+    assert not list(build_network(config).get_submodule("merges").parameters())
+    assert config.widths == (8, 16, 32, 32)  # four levels: 16, 8, 4, 2 bins, and one
 
 
 def test_networks_are_exported_on_several_threads_at_once(tmp_path: Path) -> None:
@@ -392,7 +413,7 @@ def test_networks_are_exported_on_several_threads_at_once(tmp_path: Path) -> Non
         assert len(set(pool.map(export, range(8)))) == 1
 
 
-@pytest.mark.parametrize("size", [(2, 2), (4, 4), (5, 9)])
+@pytest.mark.parametrize("size", [(1, 1), (1, 4), (2, 2), (4, 4), (5, 9)])
 def test_edges_and_their_gradient_are_those_of_torch(size: tuple[int, int]) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 3, *size, requires_grad=True)

@@ -17,11 +17,11 @@ from dng_files import camera, numbers
 from laws import textured
 from test_readers import chunk, png, zeros
 
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.errors import ReadError
 from c5.io.raw import read_photograph
+from c5.io.versions import digest_file
 from c5.photos.catalog import Catalog
-from c5.photos.files import digest_file
 
 
 def npy(header: str) -> bytes:

@@ -109,7 +109,7 @@ def test_only_what_c5_wrote_is_replaced(name: str, tmp_path: Path) -> None:
     place = tmp_path / name
     for foreign in FOREIGN[name]:
         place.write_bytes(foreign)
-        with pytest.raises(WriteError, match="was not written by c5, or has been changed since; write to another"):
+        with pytest.raises(WriteError, match="was not written by c5, or has been changed since; choose another"):
             write_file(place, made)
         assert place.read_bytes() == foreign
     place.unlink()
@@ -316,7 +316,8 @@ COMMANDS = {
     "data prepare": "data prepare set -o out/x.c5set --overwrite --for ffcc",
     "augment": "augment set -o out/x.c5data --augmentation sampling --made 2 --plots out --overwrite",
     "demo": "demo -o out --count 1 --method gray-world --overwrite",
-    "evaluate": "evaluate set -o out --protocol cross-sensor --method gray-world --plots out --estimates out/x.csv",
+    "evaluate": "evaluate set -o out --protocol cross-sensor --method gray-world --plots out --estimates out/x.csv "
+    "--overwrite",
     "report": "report results -o out/x.md --plots out --overwrite",
     "train": "train set -o out --recipe plain --epochs 1 --overwrite",
     "balance": "balance photos --preview --png --sheet --json --csv --dng -o out --overwrite",
@@ -370,14 +371,14 @@ def test_no_command_replaces_what_is_in_its_way(name: str, desk: Path, monkeypat
         assert str(place.name) in stderr
 
 
-def test_what_is_in_the_catalogue_stays_even_if_c5_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_the_catalog_stays_even_if_c5_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = ("demo", "-o", tmp_path / "demo", "--count", "1", "--method", "gray-world")
     assert run(*demo)[0] == 0
     monkeypatch.setattr("c5.photos.catalog.default_path", lambda: tmp_path / "demo" / "catalog.db")
     before = contents(tmp_path / "demo" / "roll")
     code, _, stderr = run(*demo, "--overwrite", "--seed", "3")
     assert code == 1
-    assert ".dng: is in the catalogue; choose another name" in stderr
+    assert ".dng: is in the catalog; choose another name" in stderr
     assert contents(tmp_path / "demo" / "roll") == before
 
 
@@ -410,7 +411,7 @@ def test_the_same_name_in_another_folder_is_another_photograph(tmp_path: Path) -
     assert contents(tmp_path) == before
 
 
-def test_what_the_catalogue_holds_is_not_replaced_even_if_c5_wrote_it(tmp_path: Path) -> None:
+def test_what_the_catalog_holds_is_not_replaced_even_if_c5_wrote_it(tmp_path: Path) -> None:
     photos, copies, catalog = save(tmp_path / "p" / "a.dng").parent, tmp_path / "copies", tmp_path / "catalog.db"
     balance = ("balance", photos, "--catalog", catalog, "--dng", "--out", copies)
     assert run("catalog", "add", photos, "--catalog", catalog)[0] == 0
@@ -420,7 +421,7 @@ def test_what_the_catalogue_holds_is_not_replaced_even_if_c5_wrote_it(tmp_path: 
     assert run(*balance)[0] == 0
     code, _, stderr = run(*balance, "--overwrite")
     assert code == 1
-    assert f"{copies / 'a.dng'} is in the catalogue; write to another folder" in stderr
+    assert f"{copies / 'a.dng'} is in the catalog; write to another folder" in stderr
 
 
 CUSTOM = {"a.xmp": set_adobe(None, 4000, 3), "a.dng.pp3": set_pp3(None, 4000, 1.1)}
@@ -562,6 +563,6 @@ def test_a_sheet_of_ours_is_replaced_and_no_other_stops_the_run(tmp_path: Path) 
 
 def test_without_an_output_it_says_what_to_add(tmp_path: Path) -> None:
     photo = save(tmp_path / "a.npy")
-    assert "to write it for your program, add --xmp, --pp3, --darktable or --dng" in run("balance", photo)[2]
-    assert "add --xmp" not in run("balance", photo, "--json")[2]
-    assert "add --xmp" not in run("balance", photo, "--preview")[2]
+    assert "to write files, add --preview, --png, --xmp, --pp3, --darktable or --dng" in run("balance", photo)[2]
+    assert "to write files" not in run("balance", photo, "--json")[2]
+    assert "to write files" not in run("balance", photo, "--preview")[2]

@@ -327,7 +327,7 @@ def test_foreign_unfinished_and_newer_files_are_told_apart(tmp_path: Path) -> No
     data = path.read_bytes()
     foreign = tmp_path / "foreign.c5data"
     foreign.write_bytes(b"something else")
-    with pytest.raises(DataError, match="no labelled images in a layout that is known"):
+    with pytest.raises(DataError, match="no labeled images in a layout that is known"):
         read_samples(foreign)
     with pytest.raises(DataError, match="not a pack of images"):
         read_samples(foreign, "pack")

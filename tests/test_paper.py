@@ -7,6 +7,7 @@ import importlib.util
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,25 +21,35 @@ from typer.testing import CliRunner
 
 from c5 import DataError, Geometry, Grid, LinearImage, ParameterError, ReadError, histogram
 from c5.ccc import locate
-from c5.choices import Recipe
+from c5.choices import Recipe, Selection
 from c5.cli.app import app
 from c5.color import uv_to_rgb
 from c5.datasets import ImageFile, Sample, read_samples
 from c5.datasets.sample import Capture
 from c5.demo import VirtualCamera, render_roll
-from c5.evaluation.estimates import ESTIMATES, write_estimates
+from c5.evaluation import figures
+from c5.evaluation.estimates import ESTIMATES, read_estimates, write_estimates
 from c5.evaluation.figures import draw_curves, draw_mean_histograms
 from c5.evaluation.methods import Classical, Estimates, Method, Rolls, Task
 from c5.evaluation.paper import SETTINGS, count_published, make_rows, select_rows
 from c5.evaluation.report import read_published
 from c5.evaluation.significance import compare, interval
-from c5.evaluation.suite import gather_rows, load_rows, make_checklist, run_rows
+from c5.evaluation.suite import (
+    Measured,
+    _describe_settings,
+    gather_rows,
+    load_rows,
+    make_checklist,
+    run_rows,
+    save_rows,
+)
 from c5.histograms import Histograms
 from c5.io.marks import cut_signature
+from c5.metrics import Statistics
 from c5.rolls import draw_rolls
 from c5.training.config import RollKind, make_config, paper_training, set_fields, split_settings
-from c5.training.making import Making, default_making, find_making
-from c5.training.methods import C5, make_methods
+from c5.training.learners import C5, make_methods
+from c5.training.making import Making, find_making, plan_making
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -74,13 +85,13 @@ def test_every_row_that_a_method_of_ours_can_stand_beside_has_one() -> None:
 def test_the_recipe_of_the_paper_is_the_paper() -> None:
     config = paper_training()
     stages = [config.batch_sizes[epoch * len(config.batch_sizes) // 60] for epoch in range(60)]
-    assert [stages.index(size) for size in (16, 32, 64)] == [0, 20, 50]
+    assert [stages.index(size) + 1 for size in (16, 32, 64)] == [1, 20, 50]
     assert (config.epochs, config.learning_rate, config.weight_decay) == (60, 5e-4, 5e-4)
     assert (config.smooth_filters, config.smooth_bias, config.n_images) == (0.15, 0.02, 9)
-    making = default_making(Recipe.PAPER, None)
+    making = plan_making(Recipe.PAPER)
     assert making is not None
     assert (making.method.value, making.count) == ("paper", 5000)
-    assert default_making(Recipe.BUNDLED, None) is None
+    assert plan_making(Recipe.BUNDLED) is None
     for m in range(1, 14):
         assert set_fields(make_config(Recipe.PAPER), [f"m={m}"]).n_images == m
     for n in (16, 32, 64, 128):
@@ -102,7 +113,7 @@ def test_what_is_trained_on_beside_the_photographs() -> None:
     assert names("paper", [*taken, given_made]) == [*own, "made", "new"]
     assert names("paper:alone", taken) == ["new"]
     assert names("none", [*taken, given_made]) == own
-    usual = default_making(Recipe.PAPER, None)
+    usual = plan_making(Recipe.PAPER)
     assert usual is not None
     assert [sample.name for sample in usual.add([*taken, given_made], lambda: new)] == [*own, "made"]
     assert [sample.name for sample in usual.add(taken, lambda: new)] == [*own, "new"]
@@ -145,8 +156,9 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
 
     said: list[str] = []
     lines = run_rows(rows, samples, tmp_path / "run", find, say=said.append)
-    assert [(line.row, line.images) for line in lines] == [("Cube+: gray-world", 11), ("Cube+: shades-of-gray", 11)]
-    assert sum("left out, its data are not given" in line for line in said) == len(rows) - 2
+    expected = [row.name for row in rows if row.tested_on in ("Cube+", "Gehler-Shi", "NUS")]
+    assert [(line.row, line.images) for line in lines] == [(name, 11) for name in expected]
+    assert sum("left out, its data are not given" in line for line in said) == len(rows) - len(expected) > 0
     assert load_rows(tmp_path / "run") == lines
     for line in lines:
         assert line.low < line.figures.mean < line.high
@@ -163,8 +175,16 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
     said.clear()
     run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "failed", fail, say=said.append)
     assert said == ["gray-world: no light in it", "table 1, Cube+: gray-world: not run, for the reason above"]
-    # Others are added, what is there stays.
-    more = run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "run", find, jobs=2)
+    # Others are added, what is there stays: also what has fewer columns, as files of earlier versions.
+    with (tmp_path / "run" / "rows.csv").open(newline="") as file:
+        old = [{k: v for k, v in row.items() if k not in ("settings", "trained")} for row in csv.DictReader(file)]
+    with (tmp_path / "run" / "rows.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(old[0]))
+        writer.writeheader()
+        writer.writerows(old)
+    said.clear()
+    more = run_rows(select_rows([1], ["Cube+: gray-world"]), samples, tmp_path / "run", find, jobs=2, say=said.append)
+    assert "table 1, Cube+: gray-world: replaces a row with other settings (not known)" in said
     assert {line.row for line in more} == {line.row for line in lines}
     with pytest.raises(ParameterError, match="no table 12"):
         select_rows([12], [])
@@ -177,16 +197,84 @@ def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         gather_rows([tmp_path], tmp_path / "all")
     (tmp_path / "run" / "words.md").write_text("# Words\n\n<!-- tables -->\n")
-    page = make_checklist(tmp_path / "run")
+    page = make_checklist(tmp_path / "run", find)
     assert f"| Cube+: gray-world | 3.52 | {lines[0].figures.mean:.2f} |" in page
     assert page.count("### Table") == 11
     (tmp_path / "run" / "words.md").write_text("# Words\n")
     with pytest.raises(DataError, match="no place for the tables"):
-        make_checklist(tmp_path / "run")
+        make_checklist(tmp_path / "run", find)
+
+
+def usual(text: str, rolls: Rolls) -> list[Method]:
+    """Methods with their usual settings, as the command that makes the page finds them."""
+    return [Classical(text)] if "c5" not in text and "ffcc" not in text else make_methods(text, rolls)
+
+
+def test_a_row_with_other_settings_is_marked(tmp_path: Path) -> None:
+    (row,) = select_rows([2], ["Cube+: C5, m = 7, n = 16"])
+
+    def measure(found: Method) -> Measured:
+        zero = Statistics(*(0.0 for _ in Statistics._fields))
+        first = (row.table, row.name, row.setting, row.method, 9, 1, 10, zero, zero, 0.0, 0.0, "CPU", "0.2.0")
+        return Measured(*first, *_describe_settings(found))
+
+    def page(line: Measured) -> str:
+        save_rows(tmp_path, [line])
+        (tmp_path / "words.md").write_text("<!-- tables -->\n")
+        return make_checklist(tmp_path, usual)
+
+    (present,) = make_methods(row.method, Rolls((row.m,)), seeds=range(3))
+    assert isinstance(present, C5)
+    assert present.making is not None
+    assert present.config.networks[0].he_normal
+    line = measure(present)
+    assert line.trained == "60 epochs, 5000 made images"
+    assert "| 0.00 |" in page(line)
+    others = [
+        replace(present, config=replace(present.config, epochs=2)),
+        replace(present, config=replace(present.config, bfloat16=True)),
+        replace(present, config=set_fields(present.config, ["batch_sizes=[16, 32]"])),
+        replace(present, config=set_fields(present.config, ["he_normal=false"])),
+        replace(present, making=replace(present.making, count=30)),
+    ]
+    assert [measure(other).trained for other in others] == [
+        "2 epochs, 5000 made images",
+        "60 epochs, bfloat16, 5000 made images",
+        *["60 epochs, 5000 made images"] * 2,
+        "60 epochs, 30 made images",
+    ]
+    for other in (*map(measure, others), line._replace(settings="", trained="")):
+        assert "| 0.00† |" in page(other)
+    assert _describe_settings(present, given=30) == _describe_settings(others[-1])  # made before
+
+
+def test_methods_that_learn_nothing_need_no_training_side(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    samples = []
+    for index, photo in enumerate(render_roll(VirtualCamera.random(rng), 11, rng, (24, 36))):
+        np.save(tmp_path / f"{index}.npy", photo.image.rgb.astype(np.float32))
+        path = ImageFile(tmp_path / f"{index}.npy")
+        samples.append(Sample(path, photo.illuminant, "SonyA57", "NUS", f"NUS/SonyA57/{index:03d}"))
+    rows = select_rows([1], ["NUS: gray-world"])
+    said: list[str] = []
+    (line,) = run_rows(rows, samples, tmp_path / "run", usual, say=said.append)
+    assert run_rows(rows, samples, tmp_path / "run", usual, say=said.append) == [line]
+    assert not any("replaces" in each for each in said)
+    assert (line.row, line.images) == ("NUS: gray-world", 11)
+
+
+def test_no_rows_are_no_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "0.npy", np.full((8, 8, 3), 0.5, np.float32))
+    (tmp_path / "manifest.csv").write_text("path,camera,r,g,b\n0.npy,A,1,1,1\n")
+    wanted = ["--table", "1", "--row", "NUS: gray-world"]
+    done = CliRunner().invoke(app, ["paper", "tables", str(tmp_path), "-o", str(tmp_path / "out"), *wanted])
+    assert done.exit_code != 0
+    assert not (tmp_path / "out" / "rows.csv").exists()
+    assert "rows.csv" not in done.output
 
 
 def test_the_page_on_the_paper_is_what_the_command_makes() -> None:
-    assert cut_signature((DOCS / "paper.md").read_bytes(), ".md").decode() == make_checklist(DOCS / "paper")
+    assert cut_signature((DOCS / "paper.md").read_bytes(), ".md").decode() == make_checklist(DOCS / "paper", usual)
 
 
 @given(seed=seeds)
@@ -222,6 +310,16 @@ def test_estimates_can_be_written_as_parquet(tmp_path: Path) -> None:
     parquet = importlib.import_module("pyarrow.parquet")
     (found,) = parquet.read_table(write_estimates(tmp_path / "all.parquet", [record])).to_pylist()
     assert tuple(found.values()) == record
+    # Both are read back, and one of several selections can be chosen.
+    sample = Sample(ImageFile(tmp_path / "1.npy"), np.ones(3), "A", "NUS", "NUS/A/1")
+    vivid = (*record[:6], "vivid", *record[7:])
+    for name in ("all.csv", "all.parquet"):
+        (tmp_path / name).unlink()
+        write_estimates(tmp_path / name, [record, vivid])
+        with pytest.raises(ParameterError, match="choose one method, m and selection"):
+            read_estimates(tmp_path / name, [sample], "mine", 9)
+        (one,) = read_estimates(tmp_path / name, [sample], "mine", 9, Selection.VIVID)
+        assert one.error == pytest.approx(0.1)
 
 
 @given(seed=seeds)
@@ -239,6 +337,25 @@ def test_the_geometry_of_the_text_moves_with_gains_and_is_read_back_where_it_was
     moved = histogram(LinearImage(flat.rgb * uv_to_rgb([grid.step, 0]).astype(np.float32)), grid)
     np.testing.assert_allclose(moved.by_brightness[:, 1:], counted.by_brightness[:, :-1], atol=1e-4)
     assert isinstance(moved, Histograms)
+
+
+def test_curves_of_a_single_epoch_are_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+
+    def keep(figure: Any) -> bytes:
+        drawn.append(figure)
+        return b"kept"
+
+    monkeypatch.setattr(figures, "encode_figure", keep)
+    (tmp_path / "one").mkdir()
+    text = "epoch,loss,training_error,validation_mean,validation_median\n1,9,4.2,,\n"
+    (tmp_path / "one" / "log.csv").write_text(text)
+    draw_curves(tmp_path / "curves.png", [tmp_path / "one"])
+    (tmp_path / "one" / "log.csv").write_text(text.replace("4.2,,", "4.2,5,4"))
+    draw_curves(tmp_path / "both.png", [tmp_path / "one"])
+    (training,) = drawn[0].axes  # nothing was held out
+    assert [line.get_marker() for line in training.lines] == ["o"]
+    assert len(drawn[1].axes) == 2
 
 
 def test_figures_are_drawn(tmp_path: Path) -> None:

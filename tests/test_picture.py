@@ -18,7 +18,7 @@ from c5.io.raw import Photograph
 from c5.photos.explain import THUMBNAIL, draw_explanation
 from c5.photos.photo import Photo
 from c5.photos.picture import MARGIN, Frame, develop, make_sheet, render, write_picture
-from c5.photos.rolls import Origin, Roll
+from c5.photos.roll_building import Origin, Roll
 
 
 def test_a_gray_card_comes_out_gray() -> None:

@@ -61,26 +61,26 @@ def test_what_is_installed_is_removed_without_a_trace(tmp_path: Path, luarc: byt
     if luarc is not None:
         (tmp_path / "luarc").write_bytes(luarc)
     for _ in range(2):  # the second finds all as it should be
-        assert plugin("--config", tmp_path)[0] == 0
+        assert plugin("--configdir", tmp_path)[0] == 0
     written = (tmp_path / "luarc").read_bytes()
     assert written.startswith(luarc or b"")
     assert written.count(b'require "c5"') == 1
     assert sys.executable in (tmp_path / "lua" / "c5.lua").read_text()
-    assert plugin("--config", tmp_path, "--remove")[0] == 0
+    assert plugin("--configdir", tmp_path, "--undo")[0] == 0
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == ({"luarc"} if luarc else set())
     assert luarc is None or (tmp_path / "luarc").read_bytes() == luarc
-    assert "nothing to remove" in plugin("--config", tmp_path, "--remove")[1]
+    assert "nothing to undo" in plugin("--configdir", tmp_path, "--undo")[1]
 
 
 def test_scripts_of_others_stay(tmp_path: Path) -> None:
     script = tmp_path / "lua" / "c5.lua"
     script.parent.mkdir()
     script.write_text("-- mine\n")
-    assert "was not written by c5" in plugin("--config", tmp_path)[1]
+    assert "was not written by c5" in plugin("--configdir", tmp_path)[1]
     assert not (tmp_path / "luarc").exists()
-    assert "changed since" in plugin("--config", tmp_path, "--remove")[1]
+    assert "changed since" in plugin("--configdir", tmp_path, "--undo")[1]
     assert script.read_text() == "-- mine\n"
-    code, said = plugin("--config", tmp_path / "none")
+    code, said = plugin("--configdir", tmp_path / "none")
     assert code == 1
     assert "no such folder; start darktable once" in said
 
@@ -90,7 +90,7 @@ def test_darktable_itself(tmp_path: Path) -> None:
     """A balance is one more step of the history, of what is in the library alone and of what has a sidecar."""
     config = tmp_path / "config"
     config.mkdir()
-    assert plugin("--config", config)[0] == 0
+    assert plugin("--configdir", config)[0] == 0
     for name, light in (("new.dng", "lamp"), ("it's edited.dng", "shade")):
         take(tmp_path, 7, LIGHTS[light]()).path.rename(tmp_path / name)
     (tmp_path / "damaged.dng").write_bytes((tmp_path / "new.dng").read_bytes()[:20_000])

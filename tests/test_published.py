@@ -11,6 +11,7 @@ from c5 import Grid, ReadError, angular_error
 from c5.histograms import Histograms
 from c5.model import Model
 from c5.model_file import read_model
+from c5.training.config import paper_training
 from c5.training.export import export_model
 from c5.training.published import read_published
 
@@ -34,6 +35,26 @@ def test_converted_models_give_the_golden_illuminants(
                 if found is not None:
                     expected = golden[f"{name}.{symbol}"][detail.index(row)]
                     np.testing.assert_allclose(found, expected, atol=1e-3 * np.ptp(expected))
+
+
+def test_the_published_weights_tell_how_batches_grew(test_data: Path) -> None:
+    """The published code counts its batches: of 7,280 images in 60 epochs, as many as ours."""
+    state = torch.load(test_data / "reference" / "C5_m_7_h_64.pth", "cpu", weights_only=True)
+    counted = {int(tensor) for name, tensor in state.items() if name.endswith("num_batches_tracked")}
+    sizes = paper_training(7).batch_sizes
+    assert counted == {sum(-(-7280 // sizes[epoch * len(sizes) // 60]) for epoch in range(60))}
+
+
+def test_a_network_of_one_encoder_has_no_layers_that_merge(test_data: Path, tmp_path: Path) -> None:
+    state = torch.load(test_data / "reference" / "C5_m_7_h_64.pth", "cpu", weights_only=True)
+    first = "encoder.encoders.0."
+    alone = {name: each for name, each in state.items() if name.startswith(first) or not name.startswith("encoder.")}
+    torch.save(alone, tmp_path / "m1.pth")
+    network = read_published(tmp_path / "m1.pth")
+    assert network.config.n_images == 1
+    assert sum(weights.numel() for weights in network.parameters()) == sum(
+        weights.numel() for name, weights in alone.items() if name.endswith(("weight", "bias"))
+    )
 
 
 class Malicious:

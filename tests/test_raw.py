@@ -22,7 +22,19 @@ from numpy.typing import NDArray
 from c5.color import Float64s, angular_error
 from c5.colorimetry.spectra import daylight
 from c5.demo import LIGHTS, VirtualCamera, render_photo
-from c5.demo.dng import ASCII, BYTE, LONG, RATIONAL, SHORT, SRATIONAL, XTRANS, Layout, encode_dng, mosaic, write_dng
+from c5.demo.raw_files import (
+    ASCII,
+    BYTE,
+    LONG,
+    RATIONAL,
+    SHORT,
+    SRATIONAL,
+    XTRANS,
+    Layout,
+    encode_dng,
+    mosaic,
+    write_dng,
+)
 from c5.errors import ImageError, NotLinearError, ParameterError, ReadError
 from c5.image import StoredImage, shrink
 from c5.io.mosaic import _Sites, _sum_cells, _take_units
@@ -270,7 +282,7 @@ def test_levels_that_are_given_replace_those_of_the_file(tmp_path: Path) -> None
         read_photograph(tmp_path / "a.dng", black=16000)
 
 
-def test_a_linearisation_table_is_applied(tmp_path: Path) -> None:
+def test_a_linearization_table_is_applied(tmp_path: Path) -> None:
     table = np.minimum(np.arange(256) ** 2 // 4, 15871)
     codes = np.random.default_rng(1).integers(60, 200, (40, 60)).astype(np.uint16)
     tags = {50712: (SHORT, tuple(table.tolist()))}

@@ -23,7 +23,7 @@ from c5.color import Float64s, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.spectra import black_body, daylight
 from c5.demo import VirtualCamera
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.demo.shoots import SHOOTS, TRUTH, render_shoot, write_shoot
 from c5.errors import ReadError
 from c5.io.raw import read_photograph
@@ -32,9 +32,9 @@ from c5.photos.balancing import UNCERTAIN_DEG, Balance, Settings, balance
 from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
 from c5.photos.groups import Reference, Sets, balance_sets, encode_groups, measure_reference, read_groups
-from c5.photos.lights import Views, find_offsets, from_common, to_common
 from c5.photos.photo import Photo, read_photo
-from c5.photos.rolls import Origin, Roll
+from c5.photos.roll_building import Origin, Roll
+from c5.photos.shared_lights import Views, find_offsets, from_common, to_common
 
 NOON = datetime(2026, 6, 20, 12)
 CAMERAS = [VirtualCamera.random(np.random.default_rng(seed)) for seed in (1, 2)]
@@ -416,7 +416,7 @@ def test_the_command_writes_groups_and_takes_an_edited_file_back(
     assert "are for --sets" in stderr
 
 
-def test_catalogued_photographs_are_not_read_for_a_set(
+def test_cataloged_photographs_are_not_read_for_a_set(
     wedding: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Catalog.open(tmp_path / "catalog.db") as catalog:
@@ -453,7 +453,7 @@ def test_a_set_with_a_broken_file_and_a_camera_without_a_roll(wedding: Path, tmp
     assert last.photo.thumbnail is not None
 
 
-def test_shoots_have_their_lights() -> None:
+def test_shoots_have_their_lights(tmp_path: Path) -> None:
     for name in SHOOTS:
         frames = list(render_shoot(name, 12, np.random.default_rng(1), (32, 48)))
         assert len(frames) == 12
@@ -462,7 +462,7 @@ def test_shoots_have_their_lights() -> None:
             assert angular_error(frame.photo.illuminant, frame.camera.illuminant(frame.light.spectrum)) < 1e-6
             assert frame.photo.raw.shape == (32, 48, 3)
     with pytest.raises(ParameterError, match="there are wedding, hike, concert"):
-        next(render_shoot("funeral", 1, np.random.default_rng(1)))
+        write_shoot(tmp_path / "shoot", "funeral", 1, np.random.default_rng(1))
 
 
 def test_without_its_gray_card_nothing_is_written(wedding: Path, tmp_path: Path) -> None:

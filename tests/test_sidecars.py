@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from c5.color import as_illuminant, gains
 from c5.demo import VirtualCamera
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.errors import C5Error, ParameterError, ReadError
+from c5.photos.outputs import BUILT_IN, find_caveats
 from c5.photos.sidecars import adobe, darktable, dng, rawtherapee
 
 CRS = "{http://ns.adobe.com/camera-raw-settings/1.0/}"
@@ -667,3 +668,11 @@ def test_damaged_bytes_give_a_result_or_an_error_of_one_line(kind: str) -> None:
             check(kind, made)
             assert write(made) == made
     assert fine > 20
+
+
+def test_what_a_program_will_not_read_is_said_once_for_a_set() -> None:
+    paths = [Path("a.dng"), Path("b.DNG"), Path("c.nef")]
+    (caveat,) = find_caveats((BUILT_IN["xmp"], path) for path in paths)
+    assert "do not read sidecars of DNG files" in caveat
+    assert not find_caveats([(BUILT_IN["xmp"], paths[2])])
+    assert not find_caveats((output, path) for name, output in BUILT_IN.items() if name != "xmp" for path in paths)

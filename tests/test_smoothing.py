@@ -20,7 +20,7 @@ from c5.demo import VirtualCamera
 from c5.model import load_model
 from c5.photos.balancing import UNCERTAIN_DEG, Balance
 from c5.photos.photo import Photo
-from c5.photos.rolls import Roll
+from c5.photos.roll_building import Roll
 from c5.photos.smoothing import smooth
 from c5.photos.walk import follow_light
 

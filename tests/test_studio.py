@@ -24,7 +24,7 @@ from studio_shoots import COUNT, copy, render, rows, studio, wait_for
 
 from c5.color import angular_error
 from c5.colorimetry.adaptation import MiredTint, move_light
-from c5.demo.dng import LONG
+from c5.demo.raw_files import LONG
 from c5.errors import C5Error, DataError, ReadError
 from c5.io.raw import read_photograph
 from c5.model import load_model
@@ -146,6 +146,22 @@ def test_a_thumbnail_that_is_kept_looks_like_the_photograph(shoot: Path, tmp_pat
     one, two = (each.develop(light, None).astype(float) for each in (small, unpack_thumbnail(data)))
     assert np.abs(one - two).mean() < 2
     again.close()
+
+
+def test_thumbnails_that_are_made_in_another_way_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kept in (None, b"data"):  # the second time, as the same program
+        cache = Thumbnails(tmp_path / "cache.db")
+        assert cache.find(b"content", "linear") == kept
+        cache.keep(b"content", "linear", b"data")
+        cache.close()
+    for name, other in (("QUALITY", 50), ("SIDE", 100)):
+        monkeypatch.setattr(f"c5.photos.previews.{name}", other)
+        cache = Thumbnails(tmp_path / "cache.db")
+        assert cache.find(b"content", "linear") is None
+        cache.keep(b"content", "linear", b"data")
+        cache.close()
 
 
 def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:

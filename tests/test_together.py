@@ -26,7 +26,7 @@ from torch import distributed
 import c5
 from c5.datasets import growing
 from c5.demo import VirtualCamera, render_roll
-from c5.demo.dng import write_dng
+from c5.demo.raw_files import write_dng
 from c5.training.data import load_training_data
 from c5.training.loop import Trainer
 from c5.training.tensors import read_checkpoint

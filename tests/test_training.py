@@ -22,8 +22,8 @@ from c5.training.config import NetworkConfig, RealTraining, RollKind, TrainConfi
 from c5.training.data import TrainingData, load_training_data
 from c5.training.loop import Trainer, TrainingError
 from c5.training.run import (
-    Plan,
     Progress,
+    TrainingPlan,
     Validation,
     check_hold_out,
     features,
@@ -94,7 +94,7 @@ def test_training_helps_on_cameras_it_has_not_seen() -> None:
 
 
 def test_resumed_is_uninterrupted(few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(config(batch_sizes=(4, 8)), ["x"], [])
+    plan = TrainingPlan(config(batch_sizes=(4, 8)), ["x"], [])
     whole: list[Progress] = []
     train(plan, few, tmp_path / "whole", report=whole.append, device=CPU)
     with pytest.raises(StoppedError):
@@ -112,7 +112,7 @@ def test_interrupted_amid_an_epoch_is_uninterrupted(
     few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C saves what is worth saving: never weights of an epoch that has not ended."""
-    plan = Plan(config(epochs=3, batch_sizes=(4,)), ["x"], [])
+    plan = TrainingPlan(config(epochs=3, batch_sizes=(4,)), ["x"], [])
     whole = train(plan, few, tmp_path / "whole", device=CPU, checkpoint_seconds=1e9)
     step, steps = Trainer._step, 0
 
@@ -162,7 +162,7 @@ def test_an_extended_run_goes_on_by_the_longer_schedule(data: TrainingData, tmp_
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
-def quiet(folder: Path, plan: Plan | None, **more: Any) -> list[str]:
+def quiet(folder: Path, plan: TrainingPlan | None, **more: Any) -> list[str]:
     """A training as the command runs it; the lines that it says."""
     said: list[str] = []
     run_training(folder, plan, report=lambda *_: None, track=lambda items, _: items, say=said.append, **more)
@@ -179,7 +179,7 @@ def test_a_run_is_replaced_only_when_the_data_are_ready(tmp_path: Path, monkeypa
         np.save(data / f"{index}.npy", rng.uniform(0, 1, (20, 30, 3)).astype(np.float32))
         rows.append(f"{index}.npy,{camera},1,2,{index + 1}")
     (data / "manifest.csv").write_text("\n".join(rows))
-    plan = Plan(config(epochs=1), [str(data)], ["B"])
+    plan = TrainingPlan(config(epochs=1), [str(data)], ["B"])
     said = quiet(folder, plan, tensorboard=True)
     assert said[-1].endswith("4 images of 1 camera; 4 images held out")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -199,18 +199,18 @@ def test_a_run_is_replaced_only_when_the_data_are_ready(tmp_path: Path, monkeypa
     # And it can be extended, but not shortened.
     assert quiet(folder, None, epochs=2)[0].startswith("extended from 1 to 2 epochs: from here on learning rate")
     assert (folder / "log.csv").read_text().splitlines()[-1].startswith("2,")
-    assert Plan.load(folder).config.epochs == 2
+    assert TrainingPlan.load(folder).config.epochs == 2
     with pytest.raises(ParameterError, match="planned for 2 epochs"):
         quiet(folder, None, epochs=1)
 
 
 def test_a_model_names_the_cameras_behind_made_images(few: list[Sample], tmp_path: Path) -> None:
-    plan = Plan(config(epochs=1), ["x"], [])
+    plan = TrainingPlan(config(epochs=1), ["x"], [])
     made = dataclasses.replace(few[0], name="made", sources=frozenset({few[0].name}), cameras=frozenset({"Behind"}))
     train(plan, [*few, made], tmp_path, device=CPU)
     named = load_model(tmp_path / "model.c5").file.training["cameras"]
     assert named == sorted({*(sample.camera for sample in few), "Behind"})
-    check_hold_out([], set())  # made images alone can be trained on
+    check_hold_out([], [])  # made images alone can be trained on
 
 
 def test_same_seed_same_run_other_seed_other_run(data: TrainingData) -> None:
@@ -222,7 +222,7 @@ def test_same_seed_same_run_other_seed_other_run(data: TrainingData) -> None:
 
 
 def test_a_nan_stops_with_the_last_good_checkpoint(few: list[Sample], tmp_path: Path) -> None:
-    plan = Plan(config(epochs=3), ["x"], [])
+    plan = TrainingPlan(config(epochs=3), ["x"], [])
     with pytest.raises(StoppedError):
         train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
@@ -250,7 +250,7 @@ def test_weights_that_break_in_the_last_step_are_not_saved(data: TrainingData, m
 def test_a_full_disk_leaves_the_last_checkpoint(
     few: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(config(epochs=3), ["x"], [])
+    plan = TrainingPlan(config(epochs=3), ["x"], [])
     with pytest.raises(StoppedError):
         train(plan, few, tmp_path, report=stop_after(1), device=CPU)
     good = (tmp_path / "checkpoint.pt").read_bytes()
@@ -267,7 +267,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 
 def test_damaged_and_foreign_checkpoints(few: list[Sample], data: TrainingData, tmp_path: Path) -> None:
     training = config(epochs=2)
-    train(Plan(training, ["x"], []), few, tmp_path, device=CPU)
+    train(TrainingPlan(training, ["x"], []), few, tmp_path, device=CPU)
     other = Trainer(dataclasses.replace(training, seed=5), data, CPU)
     with pytest.raises(ReadError, match="another configuration"):
         load_checkpoint(other, tmp_path)
@@ -279,7 +279,7 @@ def test_damaged_and_foreign_checkpoints(few: list[Sample], data: TrainingData, 
 
 def test_held_out_cameras_are_not_trained_on(few: list[Sample], tmp_path: Path) -> None:
     name = few[0].camera
-    plan = Plan(config(epochs=1), ["x"], [name])
+    plan = TrainingPlan(config(epochs=1), ["x"], [name])
     reports: list[Progress] = []
     train(plan, few, tmp_path, report=reports.append, device=CPU)
     assert reports[-1].validation is not None
@@ -290,6 +290,16 @@ def test_held_out_cameras_are_not_trained_on(few: list[Sample], tmp_path: Path) 
         train(plan._replace(hold_out=["nobody"]), few, tmp_path / "other", device=CPU)
     with pytest.raises(ParameterError, match="all cameras"):
         train(plan._replace(hold_out=[sample.camera for sample in few]), few, tmp_path / "other", device=CPU)
+
+
+def test_a_published_fold_can_be_held_out(few: list[Sample], tmp_path: Path) -> None:
+    folded = [dataclasses.replace(sample, fold=number % 3) for number, sample in enumerate(few)]
+    reports: list[Progress] = []
+    train(TrainingPlan(config(epochs=1), ["x"], ["fold:1"]), folded, tmp_path, report=reports.append, device=CPU)
+    assert reports[-1].validation is not None
+    assert load_model(tmp_path / "model.c5").file.training["images"] == sum(sample.fold != 0 for sample in folded)
+    with pytest.raises(ParameterError, match=r"fold:4.*there are .*fold:3"):
+        check_hold_out(["fold:4"], folded)
 
 
 def test_rolls_come_from_the_same_camera_and_never_hold_the_query(data: TrainingData) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from dng_files import camera, damage, numbers
 
-from c5.demo.dng import Layout, encode_dng
+from c5.demo.raw_files import Layout, encode_dng
 from c5.errors import ReadError
 from c5.io import worker
 from c5.io.mosaic import Task
@@ -109,7 +109,7 @@ def test_an_unruly_library_costs_one_file(
     assert capfd.readouterr() == ("", "")
 
 
-def test_one_bad_file_does_not_disturb_its_neighbours(unruly: Path) -> None:
+def test_one_bad_file_does_not_disturb_its_neighbors(unruly: Path) -> None:
     words = ["crash", "nothing", "talk", "crash", "nothing", "nothing"] * 3
     paths = [unruly / f"{index}.dng" for index in range(len(words))]
     for path, word in zip(paths, words, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from c5.cli.app import app
 from c5.color import Float32s, angular_error, as_illuminant, uv_to_rgb
 from c5.datasets import read_samples
 from c5.errors import DataError, ParameterError, ReadError
-from c5.evaluation.estimates import Outcome, read_estimates
+from c5.evaluation import estimates
+from c5.evaluation.estimates import ESTIMATES, Outcome, read_estimates
 from c5.evaluation.worst import Looks, find_facts, measure_looks
 from c5.image import LinearImage
 
@@ -62,6 +64,26 @@ def test_the_worst_are_shown_and_counted(data: Path, tmp_path: Path) -> None:
     assert Image.open(out / "two-worst.jpg").width > 1500
     assert CliRunner().invoke(app, command).exit_code == 1  # it is there
     assert CliRunner().invoke(app, [*command, "--overwrite"]).exit_code == 0
+    (out / "worst.md").unlink()
+    refused = CliRunner().invoke(app, command)
+    assert "-worst.jpg: exists already" in str(refused.exception)
+    assert not (out / "worst.md").exists()
+
+
+def test_parquet_says_the_same_as_csv(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    text = write_estimates(data, tmp_path / "e.csv")
+    rows = list(csv.DictReader(text.open()))
+    kinds = {"m": int, "draw": int} | dict.fromkeys(("error_deg", "uncertainty_deg", "r", "g", "b"), float)
+    records = [tuple(kinds.get(name, str)(row[name]) if row.get(name) else None for name in ESTIMATES) for row in rows]
+    estimates.write_estimates(tmp_path / "e.parquet", records)
+    samples = read_samples([data])
+    for one, other in zip(read_estimates(text, samples), read_estimates(tmp_path / "e.parquet", samples), strict=True):
+        assert (one.sample.name, one.error, one.uncertainty) == (other.sample.name, other.error, other.uncertainty)
+        np.testing.assert_array_equal(one.estimate, other.estimate)
+    (tmp_path / "e.parquet").write_bytes(b"no table")
+    with pytest.raises(ReadError, match="not a file of estimates"):
+        read_estimates(tmp_path / "e.parquet", samples)
 
 
 def test_draws_are_averaged(data: Path, tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ def test_estimate_zones_is_the_estimate_of_the_small_image(image: LinearImage) -
         (np.full((32, 32, 3), 0.5), {"counts": np.ones((31, 32))}, "one number for each of the 32x32 zones"),
         (np.full((4, 32, 3), 0.5), {}, "8 to 128"),
         (np.full((32, 32), 0.5), {}, r"\(height, width, 3\)"),
+        ([[1, 2], [3]], {}, "lists of different lengths"),
+        (np.full((32, 32, 3), 0.5), {"counts": [[1, 2], [3]]}, "lists of different lengths"),
     ],
 )
 def test_bad_zones_are_one_line(means: np.ndarray, arguments: dict[str, Any], problem: str) -> None:

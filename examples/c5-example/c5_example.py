@@ -9,31 +9,28 @@ from c5.errors import DataError
 from c5.photos.outputs import Output
 
 
-class BrightMean:
+def bright_mean(image, roll):
     """The mean color of the brightest tenth of the pixels."""
-
-    def __call__(self, image, roll):
-        rgb = image.rgb[image.counts]
-        brightness = rgb.sum(axis=1)
-        return rgb[brightness >= np.quantile(brightness, 0.9)].mean(axis=0)
+    rgb = image.rgb[image.counts]
+    brightness = rgb.sum(axis=1)
+    return rgb[brightness >= np.quantile(brightness, 0.9)].mean(axis=0)
 
 
 class LightFiles:
     DESCRIPTION = "folders CAMERA with images NAME.png, and their lights in NAME.light: three numbers"
 
-    def recognises(self, folder):
+    def recognizes(self, folder):
         return any(folder.glob("*/*.light"))
 
     def read(self, folder):
         found = Found([], [])
         for path in sorted(folder.glob("*/*.light")):
+            image, camera = ImageFile(path.with_suffix(".png")), path.parent.name
             try:
                 light = as_label(read_numbers(path, 3), path)
+                found.samples.append(Sample(image, light, camera, folder.name, f"{folder.name}/{camera}/{path.stem}"))
             except DataError as error:
                 found.problems.append(Problem(path, str(error)))
-                continue
-            camera, name = path.parent.name, f"{folder.name}/{path.parent.name}/{path.stem}"
-            found.samples.append(Sample(ImageFile(path.with_suffix(".png")), light, camera, folder.name, name))
         return found
 
 

@@ -10,7 +10,7 @@ class Selection(Enum):
 
     RANDOM = "random"
     RECENT = "recent"
-    """The most recent ones. Only a catalogue knows them."""
+    """The most recent ones. Only a catalog knows them."""
     VIVID = "vivid"
     """From the images whose chroma varies most."""
     DULL = "dull"
@@ -19,8 +19,15 @@ class Selection(Enum):
     """Images of a camera that is not the query's."""
 
 
-SELECTIONS = (Selection.RANDOM, Selection.RECENT, Selection.VIVID)
-"""The selections that a catalogue offers. Photographs without a time come last in `RECENT`, ordered by file time."""
+class CatalogSelection(Enum):
+    """The selections that a catalog offers. Photographs without a time come last in `RECENT`, ordered by file time."""
+
+    RANDOM = Selection.RANDOM.value
+    RECENT = Selection.RECENT.value
+    VIVID = Selection.VIVID.value
+
+
+SELECTIONS = tuple(Selection(each.value) for each in CatalogSelection)
 
 
 class Fallback(Enum):
@@ -42,6 +49,14 @@ class Recipe(Enum):
     """Real cameras, with shifted histograms."""
     PAPER = "paper"
     """Section 3.2 of the paper, on its architecture."""
+
+
+PROTOCOLS = (
+    *("leave-one-dataset-out", "leave-two-datasets-out", "cross-sensor", "leave-one-camera-out", "camera-specific"),
+    *("ten-fold", "camera-invariance", "random-split"),
+)
+SPLITS = ("split", "known-camera", "mapped-split", "synthetic-cameras")
+"""Evaluation protocols, and those that take names of what to train on and what to test."""
 
 
 class Format(Enum):

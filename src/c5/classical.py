@@ -34,7 +34,7 @@ FLAT = 1e-5
 def gray_world(image: LinearImage) -> Float64s:
     """The mean color, because the world is gray on average.
 
-    Buchsbaum, "A spatial processor model for object colour perception", Journal of the Franklin Institute, 1980.
+    Buchsbaum, "A spatial processor model for object color perception", Journal of the Franklin Institute, 1980.
     """
     return _illuminant(_minkowski(_colors(image), 1))
 
@@ -50,7 +50,7 @@ def white_patch(image: LinearImage) -> Float64s:
 def shades_of_gray(image: LinearImage, *, p: float = 5) -> Float64s:
     """The Minkowski mean of the colors: between gray-world (p = 1) and white-patch (p = infinity).
 
-    `p` from 1 up. Finlayson and Trezzi, "Shades of gray and colour constancy", CIC 2004.
+    `p` from 1 up. Finlayson and Trezzi, "Shades of gray and color constancy", CIC 2004.
     """
     return _illuminant(_minkowski(_colors(image), p))
 
@@ -250,7 +250,7 @@ def _gaussian(sigma: float) -> Float32s:
 
 
 def _smooth(planes: Float32s, counts: Bools, kernel: Float32s) -> Float32s:
-    """Normalised convolution with a separable kernel: at each pixel the weighted mean of those that count around it.
+    """Normalized convolution with a separable kernel: at each pixel the weighted mean of those that count around it.
 
     Borders are replicated. Zero where nothing within reach counts. Differences of the result are free of what lies in a
     hole and still use every pixel beside it; leaving out all that a hole can reach would cost much of some images.

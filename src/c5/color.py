@@ -35,9 +35,17 @@ def to_float32(pixels: ArrayLike) -> Float32s:
         return array.astype(np.float32, copy=False)
 
 
+def to_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """The values as an array; an error in one line if they are lists of different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ImageError(f"{name} must be an array, not lists of different lengths") from None
+
+
 def check_type(pixels: ArrayLike) -> NDArray[Any]:
     """The array in the machine's byte order, if its numbers are of a type that pixels can have."""
-    array = np.asarray(pixels)
+    array = to_array(pixels, "pixels")
     native = array.dtype.newbyteorder("=")
     if native not in WHITE_LEVEL and native.kind != "f":
         raise ImageError(f"pixels must be uint8, uint16 or float, not {array.dtype}; divide by the white level first")
@@ -53,7 +61,7 @@ def rgb_to_uv(rgb: ArrayLike) -> Float64s:
 
 
 def uv_to_rgb(uv: ArrayLike) -> Float64s:
-    """The unit RGB vector whose log-chroma is (u, v): (e^-u, 1, e^-v) normalised (Eqs. 6 and 7)."""
+    """The unit RGB vector whose log-chroma is (u, v): (e^-u, 1, e^-v) normalized (Eqs. 6 and 7)."""
     array = np.asarray(uv, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != 2:
         raise ParameterError(f"uv needs two numbers on its last axis, not the shape {array.shape}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,15 +11,12 @@ from numpy.typing import ArrayLike
 from c5 import plugins
 from c5.ccc import Estimate
 from c5.classical import METHODS
-from c5.color import Float64s, as_illuminant
+from c5.color import as_illuminant
 from c5.errors import ParameterError, PluginError
 from c5.image import LinearImage, shrink
 from c5.model import model_names
 
 CLASSICAL = "classical"
-
-Function: TypeAlias = Callable[[LinearImage, Sequence[LinearImage]], ArrayLike]
-"""Takes an image and other images of its camera, all at working size; returns the RGB of the light."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,8 @@ class Estimator:
     name: str
     origin: str
     """The package that it comes from; `CLASSICAL` for this package's own."""
-    function: Function
+    function: Callable[..., ArrayLike]
+    """Takes an image at working size, and others of its camera unless it is classical; returns the RGB of the light."""
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -51,7 +48,7 @@ class Estimator:
     def __call__(self, image: LinearImage, roll: Sequence[LinearImage] = ()) -> Estimate:
         image = shrink(image)
         if not self.takes_roll:
-            return Estimate(np.asarray(self.function(image, ())))
+            return Estimate(np.asarray(self.function(image)))
         with plugins.guard(f"{image.where}the estimator {self.name}"):
             rgb = np.asarray(self.function(image, [shrink(other) for other in roll]), dtype=np.float64)
         if rgb.shape != (3,) or not np.isfinite(rgb).all() or rgb.min() <= 0:
@@ -65,7 +62,7 @@ class Estimator:
 def find_estimator(name: str) -> Estimator:
     """A classical estimator or a plugin by its name, or what `module:name` stands for."""
     if name in METHODS:
-        return _classical(name)
+        return Estimator(name, CLASSICAL, METHODS[name])
     if ":" in name:
         with plugins.guard(name):
             return Estimator(name, name.partition(":")[0], plugins.make(plugins.load(name)))
@@ -79,7 +76,7 @@ def find_estimator(name: str) -> Estimator:
 def list_estimators() -> list[Estimator]:
     """All estimators with a name: the classical ones, then plugins. Broken plugins are skipped with a warning."""
     of_plugins = plugins.use_all(plugins.ESTIMATORS, _taken(), _of_plugin)
-    return [*map(_classical, METHODS), *of_plugins.values()]
+    return [*(Estimator(name, CLASSICAL, method) for name, method in METHODS.items()), *of_plugins.values()]
 
 
 def is_model(name: str) -> bool:
@@ -90,16 +87,6 @@ def is_model(name: str) -> bool:
 def _taken() -> list[str]:
     """Names that no plugin can have."""
     return [*METHODS, *model_names(), CLASSICAL, "c5", "ffcc"]
-
-
-def _classical(name: str) -> Estimator:
-    method = METHODS[name]
-
-    def estimate(image: LinearImage, _: Sequence[LinearImage]) -> Float64s:
-        return method(image)
-
-    estimate.__doc__ = method.__doc__
-    return Estimator(name, CLASSICAL, estimate)
 
 
 def _of_plugin(plugin: plugins.Plugin) -> Estimator:

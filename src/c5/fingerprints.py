@@ -1,6 +1,6 @@
 """The result of a computation on a fixed image as a few digits: when the computation changes, so do the digits.
 
-Caches, catalogues and model identities contain fingerprints, so that nobody has to raise a version by hand.
+Caches, catalogs and model identities contain fingerprints, so that nobody has to raise a version by hand.
 """
 
 from __future__ import annotations

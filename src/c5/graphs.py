@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from c5.errors import ModelFileError
+from c5.errors import ModelFileError, ReadError
+from c5.words import first_line
 
 OPERATORS = frozenset(
     b"""
@@ -66,6 +67,9 @@ class Graph:
         options.add_session_config_entry("optimization.constant_folding_max_output_size_in_bytes", str(MOST_BYTES // 8))
         try:
             check_graph(data)
+        except ReadError as error:
+            raise self._error("cannot be run here", error) from error
+        try:
             self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base class
             raise self._error("cannot be run here", error) from error
@@ -101,8 +105,7 @@ class Graph:
         return list(outputs)
 
     def _error(self, what: str, error: Exception) -> ModelFileError:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        return ModelFileError(f"{self.name} {what}: {reason}; get it again or use another")
+        return ModelFileError(f"{self.name} {what}: {first_line(error)}; get it again or use another")
 
 
 @contextmanager
@@ -117,10 +120,10 @@ def _time_limit(options: Any) -> Iterator[None]:
 
 
 def check_graph(data: bytes) -> None:
-    """Raise ValueError if a graph is not that of a network. If a field occurs twice, both are checked."""
+    """Raise a ReadError if a graph is not that of a network. If a field occurs twice, both are checked."""
     for field, value in _fields(memoryview(data)):
         if field in (MODEL_TRAINING, MODEL_FUNCTIONS):
-            raise ValueError("it holds functions")
+            raise ReadError("it holds functions")
         if field == MODEL_GRAPH:
             _check_graph(value)
 
@@ -134,18 +137,18 @@ def _check_graph(graph: memoryview | int) -> None:
         elif field == GRAPH_INITIALIZER:
             _check_tensor(value)
         elif field == GRAPH_SPARSE:
-            raise ValueError("it holds sparse arrays")
+            raise ReadError("it holds sparse arrays")
     if nodes > MOST_NODES:
-        raise ValueError(f"it has {nodes} nodes")
+        raise ReadError(f"it has {nodes} nodes")
 
 
 def _check_node(node: memoryview | int) -> None:
     for field, value in _fields(node):
         if field == NODE_OPERATOR and _bytes(value) not in OPERATORS:
             operator = _bytes(value)[:40].decode("ascii", "backslashreplace")
-            raise ValueError(f"no network needs the operator {operator!r}")
+            raise ReadError(f"no network needs the operator {operator!r}")
         if field == NODE_DOMAIN and _bytes(value) not in (b"", b"ai.onnx"):
-            raise ValueError("its operators are not those of ONNX")
+            raise ReadError("its operators are not those of ONNX")
         if field == NODE_ATTRIBUTE:
             _check_attribute(value)
 
@@ -154,7 +157,7 @@ def _check_attribute(attribute: memoryview | int) -> None:
     names, numbers = [], []
     for field, value in _fields(attribute):
         if field in ATTRIBUTE_REFUSED:
-            raise ValueError("it holds a graph within the graph")
+            raise ReadError("it holds a graph within the graph")
         if field == ATTRIBUTE_NAME:
             names.append(_bytes(value))
         elif field == ATTRIBUTE_INTEGERS:
@@ -162,18 +165,18 @@ def _check_attribute(attribute: memoryview | int) -> None:
         elif field in (ATTRIBUTE_TENSOR, ATTRIBUTE_TENSORS):
             _check_tensor(value)
     if any(name in SIDES for name in names) and max(numbers, default=0) > MOST_SIDE:
-        raise ValueError(f"a window of {max(numbers)} bins is wider than any histogram")
+        raise ReadError(f"a window of {max(numbers)} bins is wider than any histogram")
 
 
 def _check_tensor(tensor: memoryview | int) -> None:
     sides: list[int] = []
     for field, value in _fields(tensor):
         if field in TENSOR_ELSEWHERE:
-            raise ValueError("its numbers are in another file")
+            raise ReadError("its numbers are in another file")
         if field == TENSOR_DIMENSIONS:
             sides += _integers(value)
     if math.prod(sides) > len(_view(tensor)):  # a number has at least one byte
-        raise ValueError("an array is larger than the file")
+        raise ReadError("an array is larger than the file")
 
 
 def _fields(message: memoryview | int) -> Iterator[tuple[int, memoryview | int]]:
@@ -191,9 +194,9 @@ def _fields(message: memoryview | int) -> Iterator[tuple[int, memoryview | int]]
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
         else:
-            raise ValueError("it is damaged")
+            raise ReadError("it is damaged")
         if place + size > len(message):
-            raise ValueError("it is cut short")
+            raise ReadError("it is cut short")
         yield key >> 3, message[place : place + size]
         place += size
 
@@ -215,12 +218,12 @@ def _varint(message: memoryview, place: int) -> tuple[int, int]:
         number |= (byte & 127) << 7 * index
         if byte < 128:
             return number, place + index + 1
-    raise ValueError("it is damaged")
+    raise ReadError("it is damaged")
 
 
 def _view(value: memoryview | int) -> memoryview:
     if isinstance(value, int):
-        raise ValueError("it is damaged")
+        raise ReadError("it is damaged")
     return value
 
 

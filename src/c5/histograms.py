@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Bools, Float32s, Float64s, Floats
-from c5.errors import ImageError, ParameterError
+from c5.errors import ImageError, ParameterError, ReadError
 from c5.fingerprints import fingerprint, probe
 from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
 
@@ -98,16 +98,19 @@ class Grid:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grid:
         """The grid that `to_json` describes; powers, strips and pixels may be left out."""
+        geometry = data["geometry"]
+        if geometry not in [known.value for known in Geometry]:
+            raise ParameterError(f"no geometry is called {geometry!r}")
         powers, strips = tuple(data.get("powers", (1,))), data.get("strips", 1)
         pixels = data.get("pixels", WORKING_PIXELS)
-        return cls(data["bins"], data["limit"], Geometry(data["geometry"]), powers, strips, pixels)
+        return cls(data["bins"], data["limit"], Geometry(geometry), powers, strips, pixels)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"geometry": self.geometry.value, "powers": list(self.powers)}
 
-    @cached_property  # a catalogue asks for it twice for each photograph
+    @cached_property  # a catalog asks for it twice for each photograph
     def key(self) -> str:
-        """Identifies histograms on this grid: model identities, caches and catalogues contain it.
+        """Identifies histograms on this grid: model identities, caches and catalogs contain it.
 
         It names the parameters and the counts of a fixed image: when the counting changes, so does the key.
         """
@@ -143,7 +146,7 @@ class Grid:
 
     @property
     def step(self) -> float:
-        """The distance between bin centres when a heat map is read back, in nats."""
+        """The distance between bin centers when a heat map is read back, in nats."""
         return 2 * self.limit / self.bins
 
     @cached_property
@@ -194,10 +197,10 @@ class Histograms:
         masses = self.by_brightness.astype(np.float64) ** 2  # the histogram holds square roots
         masses /= masses.sum(axis=(-2, -1), keepdims=True)
         spread = np.zeros(masses.shape[:-2])
-        for centres, axis in ((self.grid.u, -2), (self.grid.v, -1)):
+        for centers, axis in ((self.grid.u, -2), (self.grid.v, -1)):
             shares = masses.sum(axis=axis)
-            mean = shares @ centres
-            spread += shares @ centres**2 - mean**2
+            mean = shares @ centers
+            spread += shares @ centers**2 - mean**2
         return np.sqrt(np.maximum(spread, 0))
 
     @property
@@ -212,17 +215,20 @@ class Histograms:
 
     @classmethod
     def unpack(cls, grid: Grid, packed: bytes) -> Self:
-        """Undo `pack`, for one image. Damaged bytes raise `zlib.error` or `ValueError`."""
+        """Undo `pack`, for one image. Damaged bytes raise a ReadError."""
         size = 4 * int(np.prod(grid.shape))
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(packed, size)
+        try:
+            data = unpacker.decompress(packed, size)
+        except zlib.error as error:
+            raise ReadError(f"damaged histograms: {error}") from None
         if len(data) != size or unpacker.unconsumed_tail:
-            raise ValueError(f"{len(data)} bytes of histograms, not {size}")
+            raise ReadError(f"{len(data)} bytes of histograms, not {size}")
         # Bytes are put together by shifts of whole planes, a quarter of the time that a transposed copy takes.
         first, second, third, fourth = np.frombuffer(data, np.uint8).reshape(4, -1).astype(np.uint32)
         stack = (first | second << 8 | third << 16 | fourth << 24).view(np.float32).reshape(grid.shape)
         if not np.isfinite(stack).all():
-            raise ValueError("histograms that are not finite")
+            raise ReadError("histograms that are not finite")
         return cls(grid, stack)
 
 
@@ -341,10 +347,10 @@ def _published_colors(image: LinearImage | ArrayLike) -> _Colors:
 
 
 def erode(flags: Bools) -> Bools:
-    """True where a pixel and its eight neighbours are all True; beyond the border all is True."""
+    """True where a pixel and its eight neighbors are all True; beyond the border all is True."""
     padded = np.pad(flags, 1, constant_values=True)
     stride = padded.shape[1]
-    flat = padded.ravel()  # neighbours are a fixed distance apart, as in `gradients_of`
+    flat = padded.ravel()  # neighbors are a fixed distance apart, as in `gradients_of`
     column = flat[: -2 * stride] & flat[stride:-stride] & flat[2 * stride :]
     column[1:-1] &= column[:-2] & column[2:]
     return np.asarray(column.reshape(-1, stride)[:, 1:-1])
@@ -352,18 +358,13 @@ def erode(flags: Bools) -> Bools:
 
 def pad(rgb: Floats) -> Floats:
     """(height, width, 3) to planes (3, height + 2, width + 2) with the border repeated."""
-    height, width, _ = rgb.shape
-    planes = np.empty((3, height + 2, width + 2), rgb.dtype)
-    planes[:, 1:-1, 1:-1] = rgb.transpose(2, 0, 1)
-    planes[:, 0], planes[:, -1] = planes[:, 1], planes[:, -2]
-    planes[:, :, 0], planes[:, :, -1] = planes[:, :, 1], planes[:, :, -2]
-    return planes
+    return np.pad(rgb.transpose(2, 0, 1), ((0, 0), (1, 1), (1, 1)), "edge")
 
 
 def gradients_of(planes: Floats, stride: int) -> Floats:
-    """The mean absolute difference of each pixel to its eight neighbours, in planes (3, rows * stride).
+    """The mean absolute difference of each pixel to its eight neighbors, in planes (3, rows * stride).
 
-    Neighbours are a fixed distance apart in a plane laid out flat, and each difference serves both its pixels. The
+    Neighbors are a fixed distance apart in a plane laid out flat, and each difference serves both its pixels. The
     pixels around the border get nonsense: they are padding.
     """
     total = np.zeros_like(planes)
@@ -381,7 +382,7 @@ def gradients_of(planes: Floats, stride: int) -> Floats:
 class _BilinearCounter:
     """Shares each color between the bins around it, once for each power of brightness.
 
-    Colors are counted by the cell they lie in: cell i lies between the centres of bins i - 2 and i - 1, and the first
+    Colors are counted by the cell they lie in: cell i lies between the centers of bins i - 2 and i - 1, and the first
     and last cells collect what is out of range. Four moments of the position (x, y) inside a cell, the sums of w, wx,
     wy and wxy, give all bilinear shares; the blur comes after. Two complex numbers carry them, since adding to an array
     by index costs the same for a complex number as for a real one.
@@ -419,7 +420,7 @@ class _BilinearCounter:
         y -= row
         row *= self.cells
         row += column
-        index = row.astype(np.int32).astype(np.intp)  # both steps are vectorised, the direct one is not
+        index = row.astype(np.int32).astype(np.intp)  # both steps are vectorized, the direct one is not
         value = np.empty(index.size, np.complex128)
         for power, moments in zip(self.powers, self.moments, strict=True):
             weight = counts.astype(np.float32)

@@ -253,9 +253,9 @@ def _overlap(low: Float64s, high: Float64s, old: NDArray[np.intp]) -> Float64s:
 
 
 def _balance(shares: Float64s, old: NDArray[np.intp], centers: Float64s) -> Float64s:
-    """Shares that sum to 1, tilted so that their centres are where they should be, as far as the border allows.
+    """Shares that sum to 1, tilted so that their centers are where they should be, as far as the border allows.
 
-    With overlaps alone, centres wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
+    With overlaps alone, centers wander by up to an eighth of a pixel where a pixel is not a whole number of cells.
     """
     shares = shares / shares.sum(axis=1, keepdims=True)
     away = old - (shares @ old)[:, None]

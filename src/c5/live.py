@@ -1,9 +1,10 @@
 """Following the light of a video: gains for every frame, from its pixels or from the zones of a statistics block.
 
 The model, in log-chroma: the light walks slowly, and each estimate shows it with an error as large as its own
-uncertainty says. A Kalman filter combines them. Two things are detected at once, without waiting for estimates to
-agree: if all zones change color alike, a lamp was switched; if they change in all directions, there was a cut. Then
-the filter forgets what it knew.
+uncertainty says. A Kalman filter combines them. Each frame is also compared with a reference, an earlier frame of the
+same view: if for a few frames all zones have changed color alike, the lamp is another; if they have changed in all
+directions, there was a cut. Then the filter forgets what it knew. It also does so, in part, if estimates go on
+contradicting it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,28 +29,41 @@ Uv = tuple[float, float]
 FRAME_ZONES = 64, 64
 """Frames are averaged to this many rows and columns of zones."""
 COMPARED_ZONES = 16, 16
-"""A frame is compared with the one before it in zones of this grid, whatever the grids of both."""
+"""A frame is compared with the reference in zones of this grid, whatever the grids of both."""
 
-SWITCH_DEG = 2.0
-"""If all zones move the light alike by more than this, a lamp was switched."""
-ALIKE = 0.5
+LAMP_DEG = 2.0
+"""The lamp is another if all zones move the light alike by more than this."""
+SETTLED_DEG = 0.5
+"""The same while the light is on its way."""
+ALIKE = 1.0
 """Half of the zones may differ from a common change by this share of it."""
 CUT_NATS = 0.3
 """If half of the zones change color by more than this, each in its own way, it is a cut."""
 SAME_SCENE = 0.4
 """Frames of one scene are more alike than this: the correlation of their zones' brightness. It stays above this in
 another light and with other shadows."""
+SAME_VIEW = 0.8
+SAME_VIEW_NATS = 0.1
+"""The reference is replaced once frames are less alike than this, or half of the zones have changed color by more."""
+CARRIES = 0.7
+"""This share of the common change until then is added to the changes from the new one."""
 FEWEST_ZONES = 0.2
-"""Frames are compared if this share of their zones counts in both."""
+"""Frames can be compared if this share of their zones counts in both."""
+LASTS = 3
+"""A change is believed at the third frame in a row that shows it: a flash or a flicker is none."""
 
 WALK_NATS = 0.03
 """The standard deviation of the light's walk in a second."""
 CORRELATION = 10.0
-"""Estimates of neighbouring frames err alike: this many say as much as one."""
+"""Estimates of neighboring frames err alike: this many say as much as one."""
 UNKNOWN = 1.0
 """The variance of an unknown light, in nats squared."""
 LEAST_DEG = 0.1
 """No estimate is more certain."""
+CONTRADICTS = 0.7
+"""Estimates contradict the filter if they go on being off by this many standard deviations to one side."""
+AWAY_DEG = 1.0
+"""The gains are on their way while they are farther from the light than this."""
 MOVING_EVERY = 3
 """While the light is on its way, one in this many frames is estimated."""
 
@@ -67,9 +82,28 @@ class State(Enum):
     """No usable frame has come yet: the gains are 1."""
     STEADY = "steady"
     FOLLOWING = "following"
-    """The light has changed and is on its way to the new one."""
+    """The light has changed, and the gains are on their way to the new one."""
     HELD = "held"
-    """This frame cannot be used: it is black, saturated, or holds NaN. The light stays where it was."""
+    """This frame cannot be used: it is black, saturated, or holds NaN. It changes nothing."""
+
+
+class Change(Enum):
+    """How a frame differs from the reference."""
+
+    NONE = "none"
+    VIEW = "view"
+    """The camera or something in the picture has moved."""
+    LAMP = "lamp"
+    CUT = "cut"
+    UNKNOWN = "unknown"
+    """Too few zones count in both."""
+
+
+class Zones(NamedTuple):
+    """A frame, to be compared with others."""
+
+    colors: Float64s  # (3, rows, columns): u, v and the logarithm of green
+    counts: Bools
 
 
 @dataclass(frozen=True)
@@ -78,12 +112,13 @@ class Settings:
 
     fps: float = 30.0
     converge: float = 0.3
-    """Seconds in which the light goes 95 % of the way after a lamp was switched. After a cut it goes at once."""
+    """Seconds in which the light goes 95 % of the way once it is known that the lamp is another. After a cut it goes at
+    once."""
     stability: float = 0.2
-    """Degrees: the light never moves by more from frame to frame, except after a switched lamp or a cut."""
+    """Degrees: the light never moves by more from frame to frame, except with another lamp or after a cut."""
     every: int = 10
     """While nothing changes, one in this many frames is estimated; the others are only checked for changes. Estimates
-    of neighbouring frames err alike, so more of them add little."""
+    of neighboring frames err alike, so more of them add little."""
     learn: bool = True
     """Learn the profile of the camera from frames that differ."""
 
@@ -125,11 +160,15 @@ class Tracker:
         if self.profile is not None:
             self.model.check_profile(self.profile)
         self._roll: list[Histograms] = []
-        self._pooled = self._learnt = self.profile  # with all frames of the roll; and as far as it is used
+        self._pooled = self._learned = self.profile  # with all frames of the roll; and as far as it is used
         self._uv: Uv = (0.0, 0.0)  # what the filter knows of the light,
         self._variance = math.inf
         self._shown: Uv | None = self._uv  # and where the gains are on their way there; None if nowhere yet
-        self._before: tuple[Float64s, Bools] | None = None  # the last frame, in a few zones
+        self._reference: Zones | None = None
+        self._carried: Uv = (0.0, 0.0)  # by how much the light had changed before it
+        self._changed = 0  # frames in a row that differ from it
+        self._toward: Uv = (0.0, 0.0)  # by how much all zones of the last one did
+        self._pull: Uv = (0.0, 0.0)  # where the last estimates were, in standard deviations from what was known
         self._moving = 0  # frames for which the light may still go as far as it wants
         self._until_next = 0  # frames until the next estimate
 
@@ -138,8 +177,9 @@ class Tracker:
         try:
             image = shrink(frame if isinstance(frame, LinearImage) else check_pixels(frame))
         except ImageError as error:
-            return self._hold(error)
-        return self._follow(average_zones(image, *FRAME_ZONES) if image.rgb.size > 3 * 64 * 64 else image)
+            return self._hold(str(error))
+        small = average_zones(image, *FRAME_ZONES) if image.rgb.size > 3 * 64 * 64 else image
+        return self._follow(small, image.clipped)
 
     def update_zones(
         self, means: ArrayLike, counts: ArrayLike | None = None, saturated: ArrayLike | None = None
@@ -148,74 +188,100 @@ class Tracker:
         try:
             image = zone_image(means, counts, saturated)
         except ImageError as error:
-            return self._hold(error)
-        return self._follow(image)
+            return self._hold(str(error))
+        return self._follow(image, image.clipped)
 
-    def _hold(self, error: ImageError) -> Light:
-        waiting = math.isinf(self._variance)
-        return self._light(State.WAITING if waiting else State.HELD, str(error))
+    def _hold(self, reason: str) -> Light:
+        return self._light(State.WAITING if math.isinf(self._variance) else State.HELD, reason)
 
     def _light(self, state: State, reason: str = "") -> Light:
-        return Light(np.array(_rgb(self._shown or self._uv)), self._uncertainty, state, reason)
+        uncertainty = math.degrees(math.sqrt(self._variance) * _turn(self._uv))
+        return Light(np.array(_rgb(self._shown or self._uv)), uncertainty, state, reason)
 
-    def _follow(self, image: LinearImage) -> Light:
-        if not image.counts.any():
-            return self._hold(ImageError("nothing in the frame counts: all of it is black, saturated or masked"))
-        self._look_for_changes(image)
+    def _follow(self, image: LinearImage, clipped: Bools) -> Light:
+        if not _in_range(image, self.model.grid.limit).any():
+            return self._hold("nothing in the frame counts: all of it is black, saturated, masked or without a channel")
+        believed = self._look_for_changes(image, clipped)
         self._variance += WALK_NATS**2 / self.settings.fps
-        if self._until_next <= 0:
-            try:
-                self._estimate(image)
-            except ImageError as error:
-                return self._hold(error)
+        if believed and self._until_next <= 0:
+            self._estimate(image)
         self._until_next -= 1
         self._move()
-        return self._light(State.FOLLOWING if self._moving else State.STEADY)
+        away = self._moving or _angle(self._shown or self._uv, self._uv) > AWAY_DEG
+        return self._light(State.FOLLOWING if away else State.STEADY)
 
-    def _look_for_changes(self, image: LinearImage) -> None:
-        """Forget the light where a lamp was switched or the scene was cut."""
+    def _look_for_changes(self, image: LinearImage, clipped: Bools) -> bool:
+        """Forget the light where the lamp was changed or the scene was cut. Whether the frame may be estimated."""
         small = average_zones(image, *COMPARED_ZONES)
-        before, self._before = self._before, (_colors(small.rgb), small.counts)
-        if before is None or math.isinf(self._variance):
-            return
-        both = self._before[1] & before[1]
+        seen = Zones(_colors(small.rgb), _in_range(small, self.model.grid.limit) & ~_touched(clipped))
+        if self._reference is None:
+            self._reference = seen
+            return True
+        change, toward = self._compare(seen, self._reference)
+        if change in (Change.NONE, Change.VIEW):
+            self._changed = 0
+            if change is Change.VIEW:
+                self._reference = seen
+                self._carried = CARRIES * toward[0], CARRIES * toward[1]
+            return True
+        turned_back = change is Change.LAMP and toward[0] * self._toward[0] + toward[1] * self._toward[1] < 0
+        self._changed = 1 if turned_back else self._changed + 1
+        self._toward = toward
+        if self._changed < LASTS:
+            return False
+        self._reference, self._changed, self._carried = seen, 0, (0.0, 0.0)
+        if change is not Change.UNKNOWN:
+            self._variance = UNKNOWN
+            self._until_next = 0
+        if change is Change.LAMP:
+            self._moving = math.ceil(2 * self.settings.converge * self.settings.fps)
+        if change is Change.CUT:
+            self._moving = 0
+            self._shown = None
+        return True
+
+    def _compare(self, seen: Zones, reference: Zones) -> tuple[Change, Uv]:
+        """How a frame differs from the reference, and the change of color that its zones have in common."""
+        both = seen.counts & reference.counts
         if both.mean() < FEWEST_ZONES:
-            return
-        now, then = self._before[0][:, both], before[0][:, both]
+            return Change.UNKNOWN, (0.0, 0.0)
+        now, then = seen.colors[:, both], reference.colors[:, both]
         change = now[:2] - then[:2]
         common = np.median(change, axis=1)
         apart = float(np.median(np.abs(change - common[:, None]).max(axis=0)))
-        u, v = common.tolist()
-        there = self._uv[0] + u, self._uv[1] + v
-        same_scene = _likeness(now[2], then[2]) > SAME_SCENE
-        if same_scene and _angle(there, self._uv) > SWITCH_DEG and apart < ALIKE * math.hypot(u, v):
-            self._forget(frames=math.ceil(2 * self.settings.converge * self.settings.fps))
-            self._uv = there  # where it must be, until an estimate says better
-        elif not same_scene or apart > CUT_NATS:
-            self._forget(frames=0)
-            self._shown = None
-
-    def _forget(self, frames: int) -> None:
-        self._variance = UNKNOWN
-        self._moving = frames
-        self._until_next = 0
+        u, v = (common + self._carried).tolist()
+        likeness = _likeness(now[2], then[2])
+        turn = _angle((self._uv[0] + u, self._uv[1] + v), self._uv)
+        turned = turn > (SETTLED_DEG if self._moving else LAMP_DEG)
+        if likeness > SAME_SCENE and turned and apart < ALIKE * math.hypot(u, v):
+            return Change.LAMP, (u, v)
+        if apart > CUT_NATS or (likeness < SAME_SCENE and (turned or apart > SAME_VIEW_NATS)):
+            return Change.CUT, (u, v)
+        return Change.VIEW if apart > SAME_VIEW_NATS or likeness < SAME_VIEW else Change.NONE, (u, v)
 
     def _estimate(self, image: LinearImage) -> None:
         histograms = histogram(image, self.model.grid)
         self._learn(histograms)
-        found = self.model.estimate_histogram(histograms, self._learnt)
-        first = math.isinf(self._variance)
-        degrees = max(found.uncertainty or 0, LEAST_DEG)
+        found = self.model.estimate_histogram(histograms, self._learned)
         u, v = found.uv.tolist()
+        degrees = max(found.uncertainty or 0, LEAST_DEG)
         error = (math.radians(degrees) / _turn((u, v))) ** 2
-        between = MOVING_EVERY if self._moving else self.settings.every
+        between = min(MOVING_EVERY if self._moving else self.settings.every, self.settings.every)
+        self._until_next = between
+        if math.isinf(self._variance):
+            self._uv = self._shown = u, v
+            self._variance = error
+            return
         noise = error * max(1.0, CORRELATION / between)
-        gain = 1.0 if first else self._variance / (self._variance + noise)
-        self._uv = self._uv[0] + gain * (u - self._uv[0]), self._uv[1] + gain * (v - self._uv[1])
-        self._variance = error if first else (1 - gain) * self._variance
-        if first:
-            self._shown = self._uv
-        self._until_next = min(between, self.settings.every)
+        off = u - self._uv[0], v - self._uv[1]
+        expected = math.sqrt(self._variance + noise)
+        self._pull = (self._pull[0] + off[0] / expected) / 2, (self._pull[1] + off[1] / expected) / 2
+        if math.hypot(*self._pull) > CONTRADICTS:
+            self._variance = max(self._variance, off[0] ** 2 + off[1] ** 2)
+            self._pull = (0.0, 0.0)
+        gain = self._variance / (self._variance + noise)
+        self._uv = self._uv[0] + gain * off[0], self._uv[1] + gain * off[1]
+        self._variance *= 1 - gain
 
     def _learn(self, histograms: Histograms) -> None:
         """Take a frame into the roll if it is unlike those that are there."""
@@ -228,7 +294,7 @@ class Tracker:
         one = self.model.calibrate_histograms([histograms])
         self._pooled = one if self._pooled is None else self.model.pool([self._pooled, one])
         if len(self._roll) >= FEWEST:
-            self._learnt = self._pooled
+            self._learned = self._pooled
 
     def _move(self) -> None:
         """Move the gains: to the light at once after a cut, quickly after a switch, and calmly otherwise."""
@@ -245,14 +311,26 @@ class Tracker:
         self._shown = u + pace * (to_u - u), v + pace * (to_v - v)
 
     @property
-    def _uncertainty(self) -> float:
-        """Degrees, of the filter's light."""
-        return math.degrees(math.sqrt(self._variance) * _turn(self._uv))
-
-    @property
-    def learnt(self) -> Profile | None:
+    def learned(self) -> Profile | None:
         """The profile learned so far, to be saved and given to the next tracker."""
-        return self._learnt
+        return self._learned
+
+
+def _in_range(image: LinearImage, limit: float) -> Bools:
+    """(height, width), which pixels count and have a color within the limits of histograms, in nats."""
+    red, green, blue = np.moveaxis(image.rgb, 2, 0)
+    most, least = math.exp(limit) * green, math.exp(-limit) * green
+    inside: Bools = image.counts & (red < most) & (red > least) & (blue < most) & (blue > least)
+    return inside
+
+
+def _touched(clipped: Bools) -> Bools:
+    """The compared zones in which anything is clipped: what is left of them has another color."""
+    rows, columns = (np.arange(side) * zones // side for side, zones in zip(clipped.shape, COMPARED_ZONES, strict=True))
+    touched = np.zeros(COMPARED_ZONES, np.bool_)
+    down, right = np.nonzero(clipped)
+    touched[rows[down], columns[right]] = True
+    return touched
 
 
 def _likeness(one: Float64s, other: Float64s) -> float:

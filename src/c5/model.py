@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +22,13 @@ from c5.errors import ModelFileError, ParameterError, ProfileError, ReadError
 from c5.graphs import Graph
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import LinearImage, shrink
-from c5.io.archives import parse_array, read_whole, unpack
+from c5.io.archives import parse_levels, parse_part, read_whole, unpack
 from c5.io.files import write_file
 from c5.io.raw import read_photograph
+from c5.io.shapes import check_shape, parse_json
+from c5.io.versions import DIGEST_BYTES, digest_content
 from c5.model_file import MOST_BYTES, ModelFile, read_model
+from c5.rolls import choose_shots
 from c5.zones import zone_image
 
 ImageLike: TypeAlias = LinearImage | NDArray[Any] | str | Path
@@ -92,14 +96,15 @@ class Profile:
         """The profile of a file's bytes; the path is for errors."""
         try:
             parts = unpack(data, MOST_BYTES)
-            facts = json.loads(parse_array(parts["profile.npy"], "U").item())
+            described = parse_part(parts, "profile", "U")
+            facts = parse_json(described.item() if described.size == 1 else "", {"format": str, "version": int})
             if facts["format"] != PROFILE_FORMAT:
                 raise ProfileError(f"{path}: not a camera profile")
             if facts["version"] > PROFILE_VERSION:
                 raise ProfileError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
-            levels = tuple(parse_array(parts[f"level_{level}.npy"]) for level in range(len(parts) - 1))
-            return cls(facts["model"], levels, facts["n_images"], facts["camera"])
-        except (ReadError, KeyError, RecursionError, TypeError, ValueError) as error:
+            check_shape(facts, {"model": str, "n_images": int, "camera": str | None})
+            return cls(facts["model"], parse_levels(parts), facts["n_images"], facts["camera"])
+        except (ParameterError, ReadError) as error:
             raise _damaged(path) from error
 
 
@@ -129,17 +134,22 @@ class Model:
         return self.file.identity
 
     def calibrate(self, images: Iterable[ImageLike], camera: str | None = None) -> Profile:
-        """A profile of the camera that took these images: any number, unlabelled, as varied as possible."""
-        opened = (_open(image) for image in images)
-        cameras: set[str] = set() if camera is None else {camera}
-        histograms = []
-        for image in opened:
-            if image.camera is not None:
-                cameras.add(image.camera)
-            if len(cameras) > 1:
-                raise ProfileError(f"a roll must come from one camera, not from {' and '.join(sorted(cameras))}")
-            histograms.append(histogram(image, self.grid.without_strips))
-        return self.calibrate_histograms(histograms, camera=next(iter(cameras), None))
+        """A profile of the camera that took these images: any number, unlabeled, as varied as possible.
+
+        The same files give the same profile as `c5 calibrate` makes of a folder: neither their order nor copies change
+        it, and of images that show the same only one counts. A file that cannot be used raises its error.
+        """
+        found: dict[bytes, _Shot] = {}
+        for image in images:
+            opened = _open(image)
+            content = digest_content(Path(image)) if isinstance(image, str | Path) else _digest(opened)
+            if content not in found:
+                found[content] = _Shot(opened.camera, histogram(opened, self.grid))
+        shots = [found[content] for content in sorted(found)]
+        if shots and not self.takes(len(shots)):
+            self._check_count(len(shots))
+        chosen, of = choose_shots(shots, self.takes(len(shots)), iter, camera=camera)
+        return self.calibrate_histograms([shot.histograms for shot in chosen], of)
 
     def calibrate_histograms(self, histograms: Sequence[Histograms], camera: str | None = None) -> Profile:
         """The same from histograms on the model's grid, with or without its strips, as `c5.histogram` makes them."""
@@ -149,7 +159,7 @@ class Model:
             self._check_count(len(histograms))
             features = (np.stack([one.seen for one in histograms]),) if len(histograms) else ()
             return Profile(self.identity, features, len(histograms), camera)
-        # Image by image, so that the features of one never depend on its neighbours; rounded before they are kept, so
+        # Image by image, so that the features of one never depend on its neighbors; rounded before they are kept, so
         # that a saved profile is the same profile.
         pooled: list[Float32s] = [np.full(shape, -np.inf, np.float32) for shape in self._profile_shapes]
         for one in histograms:
@@ -291,6 +301,21 @@ class Model:
         if graph.input_shape != [1, self.grid.channels, self.grid.bins, self.grid.bins]:
             raise ModelFileError(f"the model {self.name} is damaged: its graphs are not for its grid")
         return graph
+
+
+class _Shot(NamedTuple):
+    """An image of a roll."""
+
+    camera: str | None
+    histograms: Histograms
+
+
+def _digest(image: LinearImage) -> bytes:
+    """What distinguishes the content of an image that is no file."""
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for part in (image.rgb, image.mask, image.clipped):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.digest()
 
 
 def _open(image: ImageLike) -> LinearImage:

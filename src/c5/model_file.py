@@ -16,6 +16,7 @@ from c5.errors import ModelFileError, ParameterError, ReadError
 from c5.histograms import Grid
 from c5.io.archives import read_whole, unpack
 from c5.io.files import write_file
+from c5.io.shapes import check_shape, parse_json
 
 FORMAT = "c5-model"
 VERSION = 4
@@ -23,6 +24,18 @@ VERSION = 4
 MOST_BYTES = 64 * 2**20
 """No model file is larger, packed or unpacked."""
 MOST_DESCRIPTION = 4 * 2**20
+
+SHAPE = {
+    "name": str,
+    "kind": str,
+    "grid": {"bins": int, "limit": float, "geometry": str, "powers?": [int], "strips?": int, "pixels?": int},
+    "n_images": int,
+    "graphs": {str: str},
+    "training": dict,
+    "errors": dict,
+    "licence": str,
+}
+"""The description in a model file."""
 
 GRAPHS = {"profile": ("roll", "query"), "separate": ("query",)}
 """The graphs each kind of model has."""
@@ -114,10 +127,10 @@ def decode_model(data: bytes, path: str | Path) -> ModelFile:
         raise ModelFileError(f"{path}: not a C5 model file; published .pth weights must be converted first")
     try:
         parts = unpack(data, MOST_BYTES)
-        if len(parts["model.json"]) > MOST_DESCRIPTION:
-            raise ValueError("its description is too long")
-        description = json.loads(parts["model.json"])
-    except (ReadError, KeyError, RecursionError, ValueError) as error:
+        if len(parts.get("model.json", b"")) > MOST_DESCRIPTION:
+            raise ReadError("its description is too long")
+        description = parse_json(parts.get("model.json", b""), object, "its description")
+    except ReadError as error:
         raise ModelFileError(f"{path}: damaged, cut short, or not a C5 model file ({error}); get it again") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ModelFileError(f"{path}: a zip file, but not a C5 model file")
@@ -129,19 +142,20 @@ def decode_model(data: bytes, path: str | Path) -> ModelFile:
             f"{VERSION}); run pip install --upgrade c5-awb"
         )
     try:
-        graphs = {name: parts[f"{name}.onnx"] for name in description["graphs"]}
+        check_shape(description, SHAPE, "model.json")
+        graphs = {name: parts.get(f"{name}.onnx", b"") for name in description["graphs"]}
         for name, digest in description["graphs"].items():
             if hashlib.sha256(graphs[name]).hexdigest() != digest:
                 raise ModelFileError(f"{path}: damaged: the graph {name!r} is not the one described; get it again")
         return ModelFile(
-            name=str(description["name"]),
+            name=description["name"],
             kind=description["kind"],
             grid=Grid.from_json(description["grid"]),
             n_images=description["n_images"],
             graphs=graphs,
             training=description["training"],
             errors=description["errors"],
-            licence=str(description["licence"]),
+            licence=description["licence"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (ParameterError, ReadError) as error:
         raise ModelFileError(f"{path}: damaged: its description is incomplete ({error}); get it again") from error

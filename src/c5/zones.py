@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from c5.color import Bools, Float32s, to_float32
-from c5.errors import ImageError, ParameterError
+from c5.color import Bools, Float32s, to_array, to_float32
+from c5.errors import C5Error, ImageError, ParameterError
 from c5.image import LinearImage, check_pixels, resize
 
 FEWEST, MOST = 8, 128
@@ -25,7 +25,7 @@ def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: Arr
     zones that do not count may be anything, even NaN.
     """
     rgb = check_pixels(means)
-    check_zones(rgb.shape[:2])
+    check_zones(rgb.shape[:2], ImageError)
     usable = np.ones(rgb.shape[:2], np.bool_)
     if counts is not None:
         numbers = _per_zone(counts, rgb.shape[:2], "counts")
@@ -41,10 +41,10 @@ def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: Arr
     return LinearImage(np.where((usable & ~clipped)[..., None], values, 0), usable, clipped, source="zones")
 
 
-def check_zones(shape: tuple[int, ...]) -> None:
+def check_zones(shape: tuple[int, ...], error: type[C5Error] = ParameterError) -> None:
     """Raise an error if these are fewer or more zones than a statistics block has."""
     if len(shape) != 2 or not all(FEWEST <= side <= MOST for side in shape):
-        raise ParameterError(f"zones must be {FEWEST} to {MOST} rows and columns, not {'x'.join(map(str, shape))}")
+        raise error(f"zones must be {FEWEST} to {MOST} rows and columns, not {'x'.join(map(str, shape))}")
 
 
 def parse_zones(text: str) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _average(planes: Float32s, rows: int, columns: int) -> Float32s:
 
 
 def _per_zone(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    array = to_array(values, name)
     if array.shape != shape or array.dtype.kind not in "biuf":
         raise ImageError(f"{name} must be one number for each of the {shape[0]}x{shape[1]} zones, not {array.shape}")
     return array

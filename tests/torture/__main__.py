@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace, work: Path) -> int:
         f"{options.jobs} at a time, {machine()}; "
         f"{campaign.count(KINDS):,} damaged files, {campaign.count(killing()):,} kills; full disks by "
         f"{'a small file system and by ' if can_mount() else ''}a limit on the size of files. "
-        f"{f'{bad} cases did what must not happen.' if bad else 'Nothing happened that must not.'}"
+        f"{f'{bad} cases did what must not happen.' if bad else 'Nothing happened that must not happen.'}"
     ]
     report = to_markdown([part for part in parts if part.cases], facts)
     (work / "report.md").write_text(report)

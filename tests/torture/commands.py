@@ -250,13 +250,13 @@ def _left_of(session: int) -> list[int]:
 
 
 def make_stage(folder: Path) -> Path:
-    """Photographs with and without sidecars, two small datasets, a recipe and a catalogue. Made once."""
+    """Photographs with and without sidecars, two small datasets, a recipe and a catalog. Made once."""
     place = folder / "stage"
     if (folder / "staged").exists():
         return place
     from dng_files import camera, numbers
 
-    from c5.demo.dng import Layout, encode_dng
+    from c5.demo.raw_files import Layout, encode_dng
 
     shutil.rmtree(place, ignore_errors=True)
     (place / "photographs" / "second").mkdir(parents=True)
@@ -295,7 +295,7 @@ def set_up(stage: Path, place: Path) -> None:
 
 
 def tree(place: Path) -> dict[str, str]:
-    """Digests of all files below a folder by name: of a catalogue, those of its rows."""
+    """Digests of all files below a folder by name: of a catalog, those of its rows."""
     found = {}
     for path in sorted(place.rglob("*")):
         name = str(path.relative_to(place))

@@ -86,7 +86,7 @@ def make_dngs(_: Path) -> list[bytes]:
     """A DNG of each kind, and one as cameras lay out their own files."""
     from dng_files import after_preview, camera, tagged_dng
 
-    from c5.demo.dng import XTRANS, Layout, encode_dng, mosaic
+    from c5.demo.raw_files import XTRANS, Layout, encode_dng, mosaic
 
     layouts = [
         Layout(),
@@ -438,11 +438,11 @@ def _balance(folder: Path) -> Any:
     """A balance of a photograph, to be put into sidecars."""
     from dng_files import camera
 
-    from c5.demo.dng import Layout, encode_dng
+    from c5.demo.raw_files import Layout, encode_dng
     from c5.photos.balancing import Balance
     from c5.photos.files import Failure
     from c5.photos.photo import read_photo
-    from c5.photos.rolls import Roll
+    from c5.photos.roll_building import Roll
 
     (folder / "photo.dng").write_bytes(encode_dng(_pixels(1), camera(), Layout()))
     photo = read_photo(folder / "photo.dng", GRID)
@@ -525,13 +525,13 @@ FOREIGN: dict[str, list[bytes]] = {
 }
 """Sidecars as the programs write them, cut down."""
 
-# Catalogue ------------------------------------------------------------------------------------------------------------
+# Catalog ------------------------------------------------------------------------------------------------------------
 
 
 def make_catalogs(folder: Path) -> list[bytes]:
     from dng_files import camera
 
-    from c5.demo.dng import Layout, encode_dng
+    from c5.demo.raw_files import Layout, encode_dng
     from c5.model import load_model
     from c5.photos.catalog import Catalog
 
@@ -552,7 +552,7 @@ def make_catalogs(folder: Path) -> list[bytes]:
 
 
 def use_catalogs(folder: Path) -> Use:
-    """What `c5 catalog status`, `add` and `forget` do, and `c5 balance` with the catalogue."""
+    """What `c5 catalog status`, `add` and `forget` do, and `c5 balance` with the catalog."""
     from c5.choices import SELECTIONS
     from c5.model import load_model
     from c5.photos.catalog import Catalog
@@ -659,11 +659,11 @@ def use_checkpoints(folder: Path) -> Use:
 def make_runs(folder: Path) -> list[bytes]:
     from c5.choices import Recipe
     from c5.training.config import make_config
-    from c5.training.run import Plan
+    from c5.training.run import TrainingPlan
 
     made = []
     for recipe in Recipe:
-        Plan(make_config(recipe), [str(_dataset(folder))], []).save(folder)
+        TrainingPlan(make_config(recipe), [str(_dataset(folder))], []).save(folder)
         made.append((folder / "config.json").read_bytes())
     return made
 
@@ -671,11 +671,11 @@ def make_runs(folder: Path) -> list[bytes]:
 def use_runs(_: Path) -> Use:
     """What `c5 train --resume` does with the plan of a run before it trains."""
     from c5.datasets import read_samples
-    from c5.training.run import Plan, check_hold_out, features
+    from c5.training.run import TrainingPlan, check_hold_out, features
 
     def use(path: Path) -> bytes:
-        plan = Plan.load(path.parent)
-        check_hold_out(plan.hold_out, {sample.camera for sample in read_samples(plan.data)})
+        plan = TrainingPlan.load(path.parent)
+        check_hold_out(plan.hold_out, read_samples(plan.data))
         return digest(features(plan.config, plan.hold_out))
 
     return use
@@ -715,10 +715,10 @@ def use_matrices(_: Path) -> Use:
 
 def make_results(folder: Path) -> list[bytes]:
     from c5.datasets import read_samples
+    from c5.evaluation.evaluating import evaluate
     from c5.evaluation.methods import Rolls
     from c5.evaluation.plugin import find_methods
     from c5.evaluation.protocols import PROTOCOLS
-    from c5.evaluation.run import evaluate
 
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     methods = find_methods("gray-world", Rolls())

@@ -33,7 +33,7 @@ def make_tree(place: Path, rng: np.random.Generator) -> None:
     """Photographs in two folders, and other files and links to originals where results would go."""
     from dng_files import camera, numbers
 
-    from c5.demo.dng import Layout, encode_dng
+    from c5.demo.raw_files import Layout, encode_dng
 
     shutil.rmtree(place, ignore_errors=True)
     for folder in ("day1", "day2", "out"):

@@ -1,4 +1,4 @@
-"""Damage behind valid checksums, to files of this package: models, packs, sets, catalogues, checkpoints, weights."""
+"""Damage behind valid checksums, to files of this package: models, packs, sets, catalogs, checkpoints, weights."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def then_cut(mutation: Mutation) -> Mutation:
 
 CONTAINER: tuple[Mutation, ...] = (change_index, change_index, change_record)
 
-# Catalogues -----------------------------------------------------------------------------------------------------------
+# Catalogs -----------------------------------------------------------------------------------------------------------
 
 SQL = (
     "DROP TABLE details",
@@ -295,7 +295,7 @@ SQL = (
 
 
 def change_rows(data: bytes, rng: Rng) -> bytes:
-    """Values of any type in a catalogue that SQLite finds whole."""
+    """Values of any type in a catalog that SQLite finds whole."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.db"
         path.write_bytes(data)

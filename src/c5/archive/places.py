@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 
 from c5.archive.ranges import BLOCK, ChangedError, fetch
 from c5.errors import C5Error, ParameterError, ReadError, WriteError
-from c5.io.files import printable, write_file
-from c5.photos.files import file_version, is_photograph
-from c5.regular import open_regular, read_regular
+from c5.io.files import printable, read_bytes, write_file
+from c5.io.versions import file_version
+from c5.photos.files import is_photograph
+from c5.regular import open_regular
 
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://")
 
@@ -31,7 +32,7 @@ VERSIONS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "last_modif
 """What storages call the value that shows that an object has changed, best first."""
 
 
-class Entry(NamedTuple):
+class StoredFile(NamedTuple):
     """A photograph as it was listed."""
 
     path: str
@@ -53,7 +54,7 @@ class Place(Protocol):
     def check(self) -> None:
         """Raise an error if there is no such place, or if it may not be looked at."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[StoredFile]:
         """The photographs below, in order: one folder after another, each sorted by name. Hidden ones are left out."""
 
     def names(self, folder: str) -> set[str]:
@@ -71,7 +72,7 @@ class Place(Protocol):
 
     def remove(self, name: str) -> None: ...
 
-    def borrow(self, entry: Entry) -> Any:
+    def borrow(self, entry: StoredFile) -> Any:
         """A context with a file on this machine that reads like the photograph."""
 
     def join(self, path: str) -> str:
@@ -103,17 +104,17 @@ class Folder:
         if not os.access(self.address, os.R_OK | os.X_OK):
             raise ReadError(f"{self.address}: cannot be opened; check the permissions")
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[StoredFile]:
         folders = [""]
         while folders:
             folder = folders.pop()
             try:
-                with os.scandir(os.path.join(self.address, folder)) as listing:
+                with os.scandir(self.join(folder)) as listing:
                     found = sorted(listing, key=lambda entry: entry.name)
             except FileNotFoundError:
                 continue  # gone since it was listed
             except OSError as error:
-                where = printable(os.path.join(self.address, folder))
+                where = printable(self.join(folder))
                 raise ReadError(f"{where}: cannot be opened: {error.strerror}; check the permissions") from None
             below = []
             for each in found:
@@ -123,44 +124,41 @@ class Folder:
                 elif each.is_file(follow_symlinks=False) and is_photograph(Path(each.name)):
                     with suppress(FileNotFoundError):
                         status = each.stat(follow_symlinks=False)
-                        yield Entry(name, status.st_size, str(status.st_mtime_ns))
+                        yield StoredFile(name, status.st_size, str(status.st_mtime_ns))
             folders += reversed(below)
 
     def names(self, folder: str) -> set[str]:
         try:
-            return {name for name in os.listdir(os.path.join(self.address, folder)) if not name.startswith(".")}
+            return {name for name in os.listdir(self.join(folder)) if not name.startswith(".")}
         except FileNotFoundError:
             return set()
         except OSError as error:
             raise ReadError(f"{self.address}: cannot be opened: {error.strerror}; check the permissions") from None
 
     def read(self, name: str) -> bytes:
-        try:
-            return read_regular(os.path.join(self.address, name))
-        except OSError as error:
-            raise ReadError(f"{self.join(name)}: cannot be read: {error.strerror or error}") from None
+        return read_bytes(self.join(name))
 
     def open(self, name: str) -> BinaryIO:
         try:
-            return open_regular(os.path.join(self.address, name))
+            return open_regular(self.join(name))
         except OSError as error:
             raise ReadError(f"{self.join(name)}: cannot be read: {error.strerror or error}") from None
 
     def write(self, name: str, data: bytes) -> None:
-        write_file(os.path.join(self.address, name), data)
+        write_file(self.join(name), data)
 
     def move(self, name: str, to: str) -> None:
         try:
-            os.replace(os.path.join(self.address, name), os.path.join(self.address, to))
+            os.replace(self.join(name), self.join(to))
         except OSError as error:
             raise WriteError(f"{self.join(to)}: cannot be written: {error.strerror}") from None
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.address, name))
+            os.unlink(self.join(name))
 
     @contextmanager
-    def borrow(self, entry: Entry) -> Iterator[Path]:
+    def borrow(self, entry: StoredFile) -> Iterator[Path]:
         path = Path(self.address, entry.path)
         try:
             yield path
@@ -192,7 +190,7 @@ class Storage:
         with _asking(self.address):
             self._files.ls(self._root, detail=False)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[StoredFile]:
         folders = [self._root]
         while folders:
             folder = folders.pop()
@@ -209,7 +207,7 @@ class Storage:
                 if each["type"] == "directory":
                     below += [name] if _is_shown(name.rpartition("/")[2]) else []
                 elif is_photograph(Path(name)):
-                    yield Entry(name[len(self._root) :].lstrip("/"), int(each["size"]), _version(each))
+                    yield StoredFile(name[len(self._root) :].lstrip("/"), int(each["size"]), _version(each))
             folders += reversed(below)
 
     def names(self, folder: str) -> set[str]:
@@ -242,7 +240,7 @@ class Storage:
             self._files.rm_file(f"{self._root}/{name}")
 
     @contextmanager
-    def borrow(self, entry: Entry) -> Iterator[Path]:
+    def borrow(self, entry: StoredFile) -> Iterator[Path]:
         """A copy of as many of its bytes as are needed, with holes where they are not."""
         name = f"{self._root}/{entry.path}"
         with tempfile.TemporaryDirectory(prefix="c5-") as folder:
@@ -254,7 +252,7 @@ class Storage:
                 self._check_unchanged(entry)
             yield copy
 
-    def _check_unchanged(self, entry: Entry) -> None:
+    def _check_unchanged(self, entry: StoredFile) -> None:
         with _asking(self.join(entry.path)):
             try:
                 now = self._files.info(f"{self._root}/{entry.path}")

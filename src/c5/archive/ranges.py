@@ -13,7 +13,7 @@ from pathlib import Path
 from c5.errors import ReadError
 from c5.io.raw import find_previews
 from c5.io.readers import MAX_BYTES
-from c5.photos.files import digest_ranges
+from c5.io.versions import digest_ranges
 
 BLOCK = 1 << 16
 """At least this many bytes are fetched: a request takes as long as a few times as many bytes."""
@@ -82,7 +82,7 @@ class _Partial(io.RawIOBase):
         return count
 
     def fill(self, wanted: set[int]) -> None:
-        """Fetch the blocks that are not there yet, neighbours in one request."""
+        """Fetch the blocks that are not there yet, neighbors in one request."""
         missing = sorted(wanted - self._here)
         while missing:
             count = 1

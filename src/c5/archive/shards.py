@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from c5.archive.places import Entry
+from c5.archive.places import StoredFile
 from c5.errors import ParameterError, ReadError
+from c5.words import first_line
 
 FEWEST, MOST, ODDS = 8, 64, 24
 """Photographs in a shard; between these limits, one name in `ODDS` ends its shard. So they have 30 on average."""
@@ -22,12 +23,12 @@ FEWEST, MOST, ODDS = 8, 64, 24
 
 class Shard(NamedTuple):
     name: str
-    entries: list[Entry]
+    entries: list[StoredFile]
 
 
-def cut(entries: Iterable[Entry], made: str) -> Iterator[Shard]:
+def cut(entries: Iterable[StoredFile], made: str) -> Iterator[Shard]:
     """The shards of a listing. `made` is what else their content depends on."""
-    shard: list[Entry] = []
+    shard: list[StoredFile] = []
     for entry in entries:
         shard.append(entry)
         last = int(digest(entry.path), 16) % ODDS == 0
@@ -63,7 +64,7 @@ class Spool:
         self._file.seek(0)
         for line in self._file:
             name, entries = json.loads(line)
-            yield Shard(name, [Entry(*entry) for entry in entries])
+            yield Shard(name, [StoredFile(*entry) for entry in entries])
 
     def close(self) -> None:
         self._file.close()
@@ -102,5 +103,4 @@ def read_table(file: BinaryIO, name: str, columns: list[str] | None = None) -> A
     try:
         return parquet.ParquetFile(file).read(columns, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [""])[0][:200]
-        raise ReadError(f"{name}: damaged ({reason}); remove it and run the same command again") from None
+        raise ReadError(f"{name}: damaged ({first_line(error)}); remove it and run the same command again") from None

@@ -22,19 +22,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from c5.archive.places import Entry, Place, find_place
+from c5.archive.places import Place, StoredFile, find_place
 from c5.archive.shards import Shard, encode_table, read_table, write_table
 from c5.color import gains
 from c5.errors import C5Error, ReadError, WorkerError
 from c5.io.files import printable
+from c5.io.shapes import check_shape
+from c5.io.versions import digest_file
 from c5.model import Model, Profile
 from c5.model_file import decode_model
 from c5.parallel import in_parallel
 from c5.photos import balancing
-from c5.photos.catalog.entries import DAMAGE, describe, restore
-from c5.photos.files import Failure, digest_file
+from c5.photos.catalog.entries import describe, restore
+from c5.photos.files import Failure
 from c5.photos.photo import Photo, Reading, read_photo
-from c5.photos.rolls import Origin, Roll, build_roll
+from c5.photos.roll_building import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
 
 COUNTED, PROFILES, ESTIMATED, PARTS = "_work/counted", "_work/profiles", "_work/estimated", "_work/parts"
@@ -111,7 +113,7 @@ class _Row(NamedTuple):
     """Whether it may be readable next time."""
 
 
-def _count_one(job: Job, model: Model, entry: Entry) -> _Row:
+def _count_one(job: Job, model: Model, entry: StoredFile) -> _Row:
     source = _find_source(job.source)
     where = printable(source.join(entry.path))
     try:
@@ -168,17 +170,9 @@ def calibrate(job: Job, roll: tuple[str, list[Candidate], str]) -> None:
         rows = _read(place, f"{COUNTED}/{file}", rows=[candidate.row for candidate in own])
         photos |= zip(own, _restore(job, rows, file), strict=True)
     found = {photos[candidate].path: photos[candidate] for candidate in candidates}  # in their order
-    built = build_roll(
-        model,
-        list(found),
-        lambda paths: [found[path] for path in paths],
-        origin=Origin.SET,
-        size=MOST_VIVID,
-        camera=camera,
-    )
-    profile = built.profile
-    if profile is None or len(built.paths) == 1:
-        profile = model.calibrate_histograms([], camera)
+    load = partial(map, found.__getitem__)
+    built = build_roll(model, list(found), load, origin=Origin.SET, size=MOST_VIVID, camera=camera)
+    profile = built.profile or model.calibrate_histograms([], camera)
     place.write(f"{PROFILES}/{name}", profile.encode())
 
 
@@ -243,8 +237,9 @@ def _restore(job: Job, table: dict[str, list[Any]], file: str) -> Iterator[Photo
             yield Failure(where, error)
             continue
         try:
+            check_shape([time, facts, packed], (str | None, str, bytes))
             yield restore(where, time, grid.key, facts, packed, grid)
-        except DAMAGE as reason:
+        except ReadError as reason:
             name = find_place(job.result).join(f"{COUNTED}/{file}")
             raise ReadError(f"{name}: damaged; remove it and run the same command again") from reason
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from c5.augmentation.lights import CameraLights, chromaticity, cluster, describe
+from c5.augmentation.illuminants import CameraLights, chromaticity, cluster, describe
 from c5.augmentation.mapping import MappedImage
 from c5.color import Float64s, angular_error, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.colorimetry.matrices import COOLEST, HOTTEST, CameraMatrices
@@ -42,12 +42,12 @@ PATIENCE = 1000
 
 THUMBNAIL_PIXELS = 1500
 
-NEIGHBOURS = 15
+NEIGHBORS = 15
 """K. The paper does not give its own."""
 
 SPREAD = (0.7, 1.0)
 """lambda_r and lambda_g: how far a light may move along the curve and off it, in standard deviations of the
-neighbours."""
+neighbors."""
 
 SMALLEST_CROP = 0.5
 """The sides of a random crop are at least this part of the image."""
@@ -59,10 +59,10 @@ BEYOND = 0.2
 """How far a virtual camera may lie beyond one of its two cameras, as a part of their distance."""
 
 JITTER_MIRED = 15.0
-"""Standard deviation of the light's temperature about the source's, for `CATALOGUE`."""
+"""Standard deviation of the light's temperature about the source's, for `CATALOG`."""
 
 IMAGES_PER_CAMERA = 20
-"""Images made for one camera of `VIRTUAL` or `CATALOGUE` before the next is drawn: a roll needs several."""
+"""Images made for one camera of `VIRTUAL` or `CATALOG` before the next is drawn: a roll needs several."""
 
 
 class Augmentation(Enum):
@@ -76,7 +76,7 @@ class Augmentation(Enum):
     """The same, with clusters of lights equally likely (Lou et al.)."""
     VIRTUAL = "virtual"
     """Into a camera between two cameras, or a little beyond one of them."""
-    CATALOGUE = "catalogue"
+    CATALOG = "catalog"
     """Into any camera with known matrices."""
 
 
@@ -288,7 +288,7 @@ def _propose_paper(material: Material, rng: np.random.Generator) -> Iterator[Pro
     while True:
         index = groups.draw(rng)
         source, target = material.sources[index], cameras[rng.integers(len(cameras))]
-        near = target.find_near(features[index], NEIGHBOURS)
+        near = target.find_near(features[index], NEIGHBORS)
         light = target.sample_light(near, rng.standard_normal(2) * SPREAD)
         ccm = target.mix_ccms(near)
         matrix = _map_balanced(material.find_ccm(source), ccm)
@@ -362,7 +362,7 @@ def _propose_virtual(material: Material, rng: np.random.Generator) -> Iterator[P
         index = groups.draw(rng)
         source = material.sources[index]
         shift = rng.standard_normal(2) * SPREAD
-        near = [camera.find_near(features[index], NEIGHBOURS) for camera in pair]
+        near = [camera.find_near(features[index], NEIGHBORS) for camera in pair]
         lights = np.stack([camera.sample_light(n, shift) for camera, n in zip(pair, near, strict=True)])
         inverse = [np.linalg.inv(camera.mix_ccms(n)) for camera, n in zip(pair, near, strict=True)]
         mixed = (1 - t) * inverse[0] + t * inverse[1]
@@ -388,10 +388,10 @@ def rank_lights(samples: Sequence[Sample]) -> Float64s:
     return np.array([ranks[sample.name] for sample in samples])
 
 
-def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
+def _propose_catalog(material: Material, rng: np.random.Generator) -> Iterator[Proposal]:
     """Cameras known by their matrices alone: lights along their own curves, and off them as far as real ones are.
 
-    How far a real light lies off its camera's curve, in log-chroma, is taken from a photograph among `NEIGHBOURS` of
+    How far a real light lies off its camera's curve, in log-chroma, is taken from a photograph among `NEIGHBORS` of
     about the same temperature.
     """
     names = list(material.matrices)
@@ -418,9 +418,9 @@ def _propose_catalogue(material: Material, rng: np.random.Generator) -> Iterator
         source = material.sources[index]
         kelvin = 1e6 / (1e6 / temperatures[index] + JITTER_MIRED * rng.standard_normal())
         kelvin = float(np.clip(kelvin, COOLEST, HOTTEST))
-        start = int(np.searchsorted(ordered, kelvin)) - NEIGHBOURS // 2
-        start = max(0, min(start, len(ordered) - NEIGHBOURS))
-        donor_index = int(rng.choice(near_in_temperature[start : start + NEIGHBOURS]))
+        start = int(np.searchsorted(ordered, kelvin)) - NEIGHBORS // 2
+        start = max(0, min(start, len(ordered) - NEIGHBORS))
+        donor_index = int(rng.choice(near_in_temperature[start : start + NEIGHBORS]))
         donor = material.sources[donor_index]
         on_curve = matrices.illuminant(kelvin)
         light = uv_to_rgb(rgb_to_uv(on_curve) + find_offset(donor_index))
@@ -442,7 +442,7 @@ PROPOSERS: dict[Augmentation, Callable[[Material, np.random.Generator], Iterator
     Augmentation.SAMPLING: _propose_sampling,
     Augmentation.CLUSTERING: _propose_clustering,
     Augmentation.VIRTUAL: _propose_virtual,
-    Augmentation.CATALOGUE: _propose_catalogue,
+    Augmentation.CATALOG: _propose_catalog,
 }
 
 

@@ -60,7 +60,7 @@ class MappedImage:
 
 
 def map_image(image: LinearImage, matrix: ArrayLike, before: ArrayLike, after: ArrayLike) -> LinearImage:
-    """White-balance an image, map its colors, and light it anew: D_after @ matrix @ D_before^-1 (Eqs. 1 and 2).
+    """White-balance an image, map its colors, and light it anew: D_after @ matrix @ D_before^-1 (Eqs. 18 and 19).
 
     If `matrix` takes white to white, what was gray has the color of the new light. The brightest pixel that counts
     stays as bright as it was, so that nothing is lost. Clipped pixels stay clipped, in their highest channel; masked

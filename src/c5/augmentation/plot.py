@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from c5.augmentation.draw import split_by_camera
-from c5.augmentation.lights import chromaticity, fit_cubic
+from c5.augmentation.illuminants import chromaticity, fit_cubic
 from c5.augmentation.mapping import MappedImage
 from c5.color import Float64s
 from c5.datasets import Sample

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from c5.color import Bools, Float64s, angular_error, as_illuminant
-from c5.colorimetry.spectra import WAVELENGTHS, black_body, daylight, read_spectra, xyz
+from c5.colorimetry.spectra import WAVELENGTHS, black_body, chart_surfaces, daylight, read_spectra, xyz
 
 COLUMNS, ROWS = 6, 4
 PATCHES = COLUMNS * ROWS
@@ -26,12 +26,14 @@ MOST_OFF, MOST_OFF_ANY = 1.5, 12.0
 """Degrees by which patches may miss the chart's colors: root mean square, and any one patch."""
 MOST_TONE = 2.2
 """How far a tone curve may have moved the brightness of patches, in standard errors: prints have such a curve."""
+MOST_BOTH = 1.15
+"""The root of the summed squares of both, in parts of their limits: a good print misses in color and in tone."""
 MOST_UNEVEN = 0.09
 """How far the brightness of patches may be from smooth shading with one shadow edge, in nats."""
 MOST_GRAY = 1.0
 """Degrees by which the grays may differ from the light of the chart."""
-MOST_TURN = 1.2
-"""Degrees by which the light may change across the chart."""
+MOST_TURN = 0.85
+"""Degrees by which the light may change across the chart: labels must be right to 1."""
 MOST_NOISE = 0.3
 """Largest standard error of the light, in degrees."""
 FEWEST_PATCHES, FEWEST_GRAYS = 14, 2
@@ -91,7 +93,7 @@ class Refusal:
 def reference() -> tuple[Float64s, Float64s]:
     """XYZ of the patches in D50, (24, 3), and of a perfect white, (3,): BabelColor's average of measured charts."""
     light = daylight(5000)
-    patches = np.stack(list(read_spectra("chart").values()))
+    patches = chart_surfaces()
     return xyz(patches * light), xyz(np.ones_like(WAVELENGTHS) * light)
 
 
@@ -102,7 +104,7 @@ def spread() -> tuple[Float64s, Float64s]:
     This is for the standard observer. Saturated patches depart, grays do not.
     """
     colors, _ = reference()
-    patches = np.stack(list(read_spectra("chart").values()))
+    patches = chart_surfaces()
     lights = [*read_spectra("fluorescent").values(), *read_spectra("led").values(), black_body(2600), daylight(8000)]
     left = []
     for light in lights:
@@ -141,7 +143,8 @@ def read_chart(measured: Measured) -> Reading | Refusal:
     glare = GLARE * white[1] / colors[good, 1, None]
     shades = (_fit_shading(left.mean(axis=1) - np.log1p(one), good) for one in glare.T)
     shade = min(shades, key=lambda one: one.tone)
-    if shade.tone > MOST_TONE or shade.left > MOST_UNEVEN:
+    both = np.hypot(off / MOST_OFF, shade.tone / MOST_TONE)
+    if shade.tone > MOST_TONE or both > MOST_BOTH or shade.left > MOST_UNEVEN:
         return Refusal("its brightness is not that of a chart: it may be a print, half hidden, or lit in patches", off)
 
     # What a perfect white would be in the light on each gray patch.

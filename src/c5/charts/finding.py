@@ -27,6 +27,9 @@ SCREEN_DEG = 9.0
 """Degrees by which the grays may differ at first sight."""
 SAME_DEG = 1.0
 """Two charts whose lights are this close are in one light."""
+FLATTEST = 0.02
+"""The nearest place of a chart is at least this part of the way to the farthest; else its plane is seen edge on."""
+BAD_CORNERS = " (or its corners are wrong)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,8 @@ def find_charts(image: LinearImage) -> list[Chart]:
         middle = lattice.pixels((np.array(lattice.low) + np.array(lattice.high)) / 2)
         if any(_inside(chart.outline, middle) for chart in found if isinstance(chart.result, Reading)):
             continue
-        best = min((_read(image, lattice, order) for order in _orders(lattice)), key=_rank, default=None)
+        read = (_read(image, lattice, order) for order in _orders(lattice))
+        best = min((chart for chart in read if chart is not None), key=_rank, default=None)
         if best is None or best.result.off > ALMOST:
             continue
         center = best.corners.mean(axis=0)
@@ -68,16 +72,21 @@ def read_corners(image: LinearImage, corners: Float64s) -> Chart:
     for turned in range(4):
         for way in (1, -1):
             given = np.roll(corners[::way], turned, axis=0)
-            charts.append(_measure(image, _from_corners(given), given))
-    return min(charts, key=_rank)
+            homography = _from_corners(given)
+            if not _in_front(homography):
+                return Chart(corners, Refusal(f"no chart is seen like this{BAD_CORNERS}", np.inf))
+            charts.append(Chart(given, _measure(image, homography)))
+    best = min(charts, key=_rank)
+    if isinstance(best.result, Refusal):
+        return replace(best, result=replace(best.result, reason=best.result.reason + BAD_CORNERS))
+    return best
 
 
 def agree(charts: list[Chart]) -> Reading | Refusal:
     """The light of all charts of a photograph together."""
     readings = [chart.result for chart in charts if isinstance(chart.result, Reading)]
     if not readings:
-        refused = min((chart.result for chart in charts if isinstance(chart.result, Refusal)), key=lambda one: one.off)
-        return refused
+        return min((chart.result for chart in charts if isinstance(chart.result, Refusal)), key=lambda one: one.off)
     lights = np.array([reading.illuminant for reading in readings])
     apart = max(float(angular_error(one, other)) for one in lights for other in lights)
     if apart > SAME_DEG:
@@ -109,26 +118,28 @@ def _orders(lattice: Lattice) -> Iterator[Float64s]:
 
 def _turned(turn: int, column: int, row: int) -> Float64s:
     """A chart turned by quarter turns, whose patches begin at a column and a row."""
-    last = np.array([COLUMNS - 1, ROWS - 1])
-    rotation, start = {
-        0: (np.eye(2), (0, 0)),
-        1: (np.array([[0, -1], [1, 0]]), (last[1], 0)),
-        2: (-np.eye(2), (last[0], last[1])),
-        3: (np.array([[0, 1], [-1, 0]]), (0, last[0])),
-    }[turn]
+    rotation = np.linalg.matrix_power(np.array([[0, -1], [1, 0]]), turn)
+    last = rotation @ [COLUMNS - 1, ROWS - 1]
     order = np.eye(3)
     order[:2, :2] = rotation
-    order[:2, 2] = np.array(start) + np.array([column, row])
+    order[:2, 2] = [column, row] - np.minimum(last, 0)
     return order
 
 
-def _read(image: LinearImage, lattice: Lattice, order: Float64s) -> Chart:
+def _read(image: LinearImage, lattice: Lattice, order: Float64s) -> Chart | None:
     homography = lattice.homography @ order
-    return _measure(image, homography, project(homography, _box(0)))
+    return Chart(project(homography, _box(0)), _measure(image, homography)) if _in_front(homography) else None
 
 
-def _measure(image: LinearImage, homography: Float64s, corners: Float64s) -> Chart:
-    """The patches at their places, in the middle of each."""
+def _in_front(homography: Float64s) -> bool:
+    """Whether a chart and its frame are on one side of the horizon of its plane: beyond it, there are no places."""
+    depths = _box(BORDER) @ homography[2, :2] + homography[2, 2]
+    depths *= np.sign(depths.sum())
+    return bool(depths.min() > FLATTEST * depths.max())
+
+
+def _measure(image: LinearImage, homography: Float64s) -> Reading | Refusal:
+    """What the patches at their places, in the middle of each, say of the light."""
     offsets = np.linspace(-SAMPLED, SAMPLED, POINTS)
     around = np.stack(np.meshgrid(offsets, offsets), axis=-1).reshape(-1, 2)
     pixels = np.rint(project(homography, places()[:, None] + around)).astype(np.intp)
@@ -142,10 +153,7 @@ def _measure(image: LinearImage, homography: Float64s, corners: Float64s) -> Cha
     area = np.abs(sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0])
     count = np.clip(area, 1, POINTS**2)[:, None]
     measured = Measured(rgb.mean(axis=1), rgb.std(axis=1) / np.sqrt(count), usable)
-    result: Reading | Refusal = Refusal("its grays are not gray", np.inf)
-    if _gray_enough(measured):
-        result = read_chart(measured)
-    return Chart(corners, result)
+    return read_chart(measured) if _gray_enough(measured) else Refusal("it has no row of grays", np.inf)
 
 
 def _gray_enough(measured: Measured) -> bool:

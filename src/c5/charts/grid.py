@@ -67,9 +67,7 @@ def find_lattices(rgb: Float32s) -> list[Lattice]:
     found: list[Lattice] = []
     value = _brightness(rgb)
     for scale, width, darker in itertools.product(SMALLER, LINES, DARKER):
-        small = (
-            value if scale == 1 else cv2.resize(value, None, fx=1 / scale, fy=1 / scale, interpolation=cv2.INTER_AREA)
-        )
+        small = cv2.resize(value, None, fx=1 / scale, fy=1 / scale, interpolation=cv2.INTER_AREA)
         if min(small.shape) >= SMALLEST:
             quads = _find_quads(small, width, darker)
             found += _assemble((quads + 0.5) * scale - 0.5)

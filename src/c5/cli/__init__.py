@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 
 def main() -> None:
@@ -11,6 +12,9 @@ def main() -> None:
 
     prepare_environment()
     try:
+        from c5.cli.console import complain
+
+        warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
         from c5.cli.app import run
 
         run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -159,7 +158,6 @@ app = _assemble()
 
 def run() -> None:
     """Run the command. An error that the user can fix is one line on standard error, with exit code 1."""
-    warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     asks_for_help = len(sys.argv) < 2 or not {"-h", "--help", "--version"}.isdisjoint(sys.argv)
     command: Any = typer.main.get_command(app)  # once: it looks at every option of every command
     try:

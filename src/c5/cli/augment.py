@@ -9,9 +9,8 @@ import typer
 
 from c5.cli.console import complain, console, show_progress
 from c5.cli.data import write_images
-from c5.cli.options import AugmentationName, Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free
+from c5.cli.options import Datasets, MatricesFile, OutFile, Overwrite, Plots, Seed, check_free, check_plots
 from c5.errors import ParameterError
-from c5.plotting import need_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,17 +25,23 @@ def augment(
     data: Datasets,
     out: OutFile,
     overwrite: Overwrite = False,
-    augmentation: AugmentationName = "paper",
+    augmentation: Annotated[
+        str,
+        typer.Option(
+            help="How images are made: paper, sampling, clustering, virtual or catalog; paper:without-xyz and so on "
+            "change only the light."
+        ),
+    ] = "paper",
     made: Annotated[int, typer.Option(help="How many images to make.", min=1)] = 5000,
     purpose: Annotated[
-        list[str] | None, typer.Option("--for", help="For a .c5set: what it is prepared for, as in `c5 data prepare`.")
+        list[str] | None,
+        typer.Option("--for", help="For a .c5set: what to prepare for, as in `c5 data prepare`; default: paper."),
     ] = None,
     seed: Seed = 0,
     matrices: MatricesFile = None,
     source: Annotated[list[str] | None, typer.Option(help="Make images from this camera's; default: from all.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Map them to this camera; default: all.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="Use neither images nor matrices of this camera.")] = None,
-    without_xyz: Annotated[bool, typer.Option("--without-xyz", help="Change only the light, not the colors.")] = False,
     plots: Plots = None,
 ) -> None:
     """Map photographs to other cameras and lights, for training.
@@ -46,7 +51,6 @@ def augment(
     """
     import numpy as np
 
-    from c5.augmentation import Augmentation
     from c5.augmentation import augment as make
     from c5.augmentation.plot import plot_lights, show_images
     from c5.colorimetry.matrices import read_matrices
@@ -54,13 +58,13 @@ def augment(
     from c5.datasets.facts import full_name, match_name
     from c5.datasets.prepared import write_prepared
     from c5.training.data import features_for
+    from c5.training.making import find_making
 
-    kinds = {kind.value: kind for kind in Augmentation}
-    if augmentation not in kinds:
-        raise ParameterError(f"no augmentation is called {augmentation!r}; there are {', '.join(kinds)}")
+    making = find_making(augmentation, made)
+    if making.alone or not making.count:
+        raise ParameterError(f"--augmentation {augmentation} is for training: here, name how images are made")
     check_free(out, overwrite)
-    if plots is not None:
-        need_matplotlib()
+    check_plots(plots, overwrite)
     known = None if matrices is None else read_matrices(matrices)
     samples = read_samples(data)
     cameras = {sample.camera for sample in samples}
@@ -73,13 +77,13 @@ def augment(
     targets = [sample for sample in samples if not target or sample.camera in target]
     images = make(
         [sample for sample in samples if not source or sample.camera in source],
-        kinds[augmentation],
+        making.method,
         made,
         np.random.default_rng(seed),
         targets=targets,
         matrices=known,
         exclude=frozenset(exclude or ()),
-        via_xyz=not without_xyz,
+        via_xyz=making.via_xyz,
         dataset=out.stem,
     )
     images = chain([next(images)], images)  # anything missing shows before a file is begun

@@ -8,16 +8,16 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from c5.choices import SELECTIONS, Fallback, Selection
+from c5.choices import CatalogSelection, Fallback, Selection
 from c5.cli.config import find_taste
-from c5.cli.console import Follower, complain, console, errors, print_table, progress_bar
+from c5.cli.console import Follower, complain, console, errors, name_flags, print_table, progress_bar
 from c5.cli.options import (
     LOOKS,
     AssumeSrgb,
@@ -31,7 +31,7 @@ from c5.cli.options import (
 )
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
-from c5.photos.outputs import BUILT_IN, Output, list_outputs, load_output
+from c5.photos.outputs import BUILT_IN, Output, find_caveats, list_outputs, load_output
 from c5.words import plural
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from c5.photos.catalog import Catalog
     from c5.photos.files import Failure, Photographs
     from c5.photos.groups import Reference
-    from c5.photos.rolls import Roll
+    from c5.photos.roll_building import Roll
 
 PAGE = 60
 """How many photographs fit on a contact sheet; more make more sheets. A JPEG has at most 65,535 pixels on a side."""
@@ -47,11 +47,13 @@ PAGE = 60
 SHOWN = 10
 """How many sidecars with a balance set by hand are named."""
 
-SELECTION_NAMES = [selection.value for selection in SELECTIONS]
-
 TABLES = {"json": "balance.jsonl", "csv": "balance.csv"}
 
 REFERENCE = re.compile(r"(.+):(-?\d+),(-?\d+),(-?\d+),(-?\d+)", re.DOTALL)
+
+
+OUTPUT_FLAGS: dict[str, str] = {}
+"""The kinds of output that have a flag, by its parameter."""
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -62,31 +64,36 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
         for parameter in signature.parameters.values()
         if parameter.name != "kinds"
     )
-    flags = []
-    for name, text in list_outputs().items():
-        parameter = name.replace("-", "_")
-        if parameter.isidentifier() and parameter not in signature.parameters:
-            kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
-            flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
     looks = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in LOOKS.items()
     ]
+    flags = []
+    for name, text in list_outputs(_find_flags([out, *looks, *others])).items():
+        parameter = f"write_{name.replace('-', '_')}"
+        if parameter.isidentifier():
+            OUTPUT_FLAGS[parameter] = name
+            kind = Annotated[bool, typer.Option(f"--{name}", help=text)]
+            flags.append(inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind))
     parameters = [files, out, *flags, *looks, *others]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def _check_selection(value: str) -> str:
-    if value not in SELECTION_NAMES:
-        raise typer.BadParameter(f"choose {', '.join(SELECTION_NAMES)}")
-    return value
+def _find_flags(parameters: list[inspect.Parameter]) -> set[str]:
+    """What cannot name an output: the long options of these parameters, and those that every command has."""
+    options = (option for each in parameters for option in getattr(each.annotation, "__metadata__", ()))
+    given = {str(name) for option in options for name in (option.default, *(option.param_decls or ()))}
+    return {"help", *(name.removeprefix("--") for name in given), *(each.name.replace("_", "-") for each in parameters)}
 
 
 @with_outputs
 def balance(
-    files: Annotated[list[Path], typer.Argument(help="Raw files, linear images, or folders; subfolders are included.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Raw files, linear images, or folders; subfolders are included."),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -106,13 +113,8 @@ def balance(
     catalog: CatalogFile = None,
     camera: CameraName = None,
     selection: Annotated[
-        str,
-        typer.Option(
-            help="Which of a camera's photographs make its roll.",
-            callback=_check_selection,
-            metavar="|".join(SELECTION_NAMES),
-        ),
-    ] = Selection.RANDOM.value,
+        CatalogSelection, typer.Option(help="Which of a camera's photographs make its roll.")
+    ] = CatalogSelection.RANDOM,
     roll_size: Annotated[int, typer.Option(help="How many photographs a roll has.", min=1)] = 20,
     profile: ProfileFile = None,
     model: ModelName = None,
@@ -127,13 +129,15 @@ def balance(
     ] = False,
     groups: Annotated[
         Path | None,
-        typer.Option(help="For --sets, the file of groups: used if it exists, edited or not; otherwise written."),
+        typer.Option(
+            metavar="FILE", help="For --sets, the file of groups: used if it exists, edited or not; otherwise written."
+        ),
     ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            help="For --sets, a gray card in a photograph: it balances its group. The rectangle is in pixels of the "
-            "upright picture; default: the middle third.",
+            help="For --sets, use a gray card in this photograph to balance its group. The rectangle is in pixels of "
+            "the upright picture; default: the middle third.",
             metavar="FILE[:x,y,w,h]",
         ),
     ] = None,
@@ -157,7 +161,7 @@ def balance(
 ) -> None:
     """White-balance photographs: find the light of each, and write it where you want it.
 
-    The file names the camera; what the model knows about it comes from the catalogue (`c5 catalog add`).
+    The file names the camera; what the model knows about it comes from the catalog (`c5 catalog add`).
 
     c5 never writes to a photograph, and never replaces a file that it did not write; sidecars keep their other content.
     What exists already is skipped, so the same command continues where it was stopped. Files that fail are named at
@@ -183,17 +187,17 @@ def balance(
         check_folder(out)
     known_groups = read_groups(groups) if groups is not None and os.path.lexists(groups) else None
     references = tuple(_parse_reference(text) for text in reference or [])
-    tables = [name for name, wanted in (("json", as_json), ("csv", as_csv)) if wanted]
+    wanted = {"json": as_json, "csv": as_csv}
+    tables = {name: None if out is None else out / file for name, file in TABLES.items() if wanted[name]}
+    if groups is not None and known_groups is None:
+        tables["groups"] = groups
     with ExitStack() as stack:
         known = open_catalog(catalog, stack)
         how = {"overwrite": overwrite, "replace_custom": replace_custom, "dry_run": dry_run}
         run = Run(outputs, tables, out, known, sheet=sheet, **how)
-        if groups is not None and known_groups is None:
-            run.tables["groups"] = groups
         run.plan(asked)
         settings = make_settings(ctx, known, outputs)
-        if sets:
-            settings = replace(settings, sets=Sets(known_groups or {}, references))
+        settings = replace(settings, thumbnails=sheet, sets=Sets(known_groups or {}, references) if sets else None)
         try:
             run.work(settings)
             run.finish()
@@ -232,7 +236,13 @@ def _parse_reference(text: str) -> Reference:
 
 def find_outputs(kinds: Mapping[str, Any]) -> dict[str, Output]:
     """The kinds of output whose flags are set."""
-    return {name: load_output(name) for name in list_outputs() if kinds.get(name.replace("-", "_"))}
+    return {name: load_output(name) for parameter, name in OUTPUT_FLAGS.items() if kinds.get(parameter)}
+
+
+def offer_outputs() -> str:
+    """The flags of all kinds of output, as a sentence lists them."""
+    *others, last = (f"--{name}" for name in OUTPUT_FLAGS.values())
+    return f"{', '.join(others)} or {last}"
 
 
 def check_copies(outputs: Mapping[str, Output], out: Path | None) -> None:
@@ -244,25 +254,44 @@ def check_copies(outputs: Mapping[str, Output], out: Path | None) -> None:
 
 def make_settings(context: typer.Context, catalog: Catalog | None, outputs: Mapping[str, Output]) -> Settings:
     """The settings for balancing, from the options of a command and from what it writes."""
-    from c5.model import Profile, load_model
     from c5.photos.balancing import Settings
+
+    chosen = _read_options(**{name: context.params[name] for name in SETTINGS})
+    previews = any(output.draws for output in outputs.values())
+    return Settings(catalog=catalog, taste=find_taste(context), previews=previews, **chosen)
+
+
+def _read_options(
+    *,
+    model: str | None,
+    profile: Path | None,
+    camera: str | None,
+    selection: CatalogSelection,
+    roll_size: int,
+    smooth: bool,
+    fallback: Fallback,
+    assume_srgb: bool,
+    black: float,
+    white: float | None,
+) -> dict[str, Any]:
+    """The fields of the settings that options give."""
+    from c5.model import Profile, load_model
     from c5.photos.photo import Reading
 
-    options = context.params
-    return Settings(
-        load_model(options["model"]),
-        None if options["profile"] is None else Profile.load(options["profile"]),
-        catalog,
-        options["camera"],
-        Selection(options["selection"]),
-        options["roll_size"],
-        options["smooth"],
-        Fallback(options["fallback"]),
-        find_taste(context),
-        Reading(options["black"], options["white"], options["assume_srgb"]),
-        thumbnails=options.get("sheet", False),
-        previews=any(output.draws for output in outputs.values()),
-    )
+    return {
+        "model": load_model(model),
+        "profile": None if profile is None else Profile.load(profile),
+        "camera": camera,
+        "selection": Selection(selection.value),
+        "roll_size": roll_size,
+        "smooth": smooth,
+        "fallback": fallback,
+        "reading": Reading(black, white, assume_srgb),
+    }
+
+
+SETTINGS = tuple(inspect.signature(_read_options).parameters)
+"""The options that say how a photograph is balanced, in whatever command."""
 
 
 def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, sheet: bool, dry_run: bool) -> None:
@@ -303,64 +332,58 @@ def _undo(asked: Photographs, outputs: dict[str, Output], out: Path | None, *, s
 
 
 def open_catalog(catalog: Path | None, stack: ExitStack) -> Catalog | None:
-    """The catalogue that was named, or the user's own if there is one."""
+    """The catalog that was named, or the user's own if there is one."""
     from c5.photos.catalog import Catalog, default_path
 
     if catalog is not None and not catalog.is_file():
-        raise ReadError(f"{catalog}: no catalogue there; make one with c5 catalog add DIR --catalog {catalog}")
+        raise ReadError(f"{catalog}: no catalog there; make one with c5 catalog add DIR --catalog {catalog}")
     place = catalog or default_path()
     return stack.enter_context(Catalog.open(place)) if place.is_file() else None
 
 
+@dataclass
 class Run:
     """What a run of the command writes and prints, and how far it has got."""
 
-    def __init__(
-        self,
-        outputs: dict[str, Output],
-        tables: list[str],
-        out: Path | None,
-        catalog: Catalog | None,
-        *,
-        sheet: bool,
-        overwrite: bool,
-        replace_custom: bool,
-        dry_run: bool = False,
-    ) -> None:
-        self.outputs = outputs
-        self.out = out
-        self.catalog = catalog
-        self.has_sheets = sheet
-        self.overwrite = overwrite or replace_custom
-        self.replace_custom = replace_custom
-        self.dry_run = dry_run
-        self.tables = {name: None if out is None else out / TABLES[name] for name in tables}
-        self.failures: dict[str, None] = {}
-        self.rolls: set[Roll] = set()
-        self.cameras: set[str | None] = set()
-        self.rows: list[dict[str, Any]] = []
-        self.page: list[Balance] = []
-        self.custom: list[str] = []
-        """Sidecars whose balance was set by hand, and stays."""
-        self.written: set[Path] = set()
-        self.unchanged = self.developed = 0
+    outputs: dict[str, Output]
+    tables: dict[str, Path | None]
+    """Tables of the whole set by kind: where they are written, or None if they are printed."""
+    out: Path | None
+    catalog: Catalog | None
+    sheet: bool = False
+    overwrite: bool = False
+    replace_custom: bool = False
+    dry_run: bool = False
+    failures: dict[str, None] = field(default_factory=dict, init=False)
+    rolls: set[Roll] = field(default_factory=set, init=False)
+    cameras: set[str | None] = field(default_factory=set, init=False)
+    rows: list[dict[str, Any]] = field(default_factory=list, init=False)
+    page: list[Balance] = field(default_factory=list, init=False)
+    custom: list[str] = field(default_factory=list, init=False)
+    """Sidecars whose balance was set by hand, and stays."""
+    written: set[Path] = field(default_factory=set, init=False)
+    unchanged: int = field(default=0, init=False)
+    developed: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.overwrite |= self.replace_custom
 
     def plan(self, asked: Photographs) -> None:
         """Plan what to write for photographs."""
         from c5.photos.writing import plan_outputs, protect
 
-        def is_catalogued(place: Path) -> bool:
+        def is_cataloged(place: Path) -> bool:
             return self.overwrite and self.catalog is not None and os.path.exists(place) and self.catalog.holds(place)
 
         self.asked = asked
         paths = asked.paths
-        self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_catalogued)
+        self.places, refused = plan_outputs(paths, self.outputs, self.out, asked.root, is_cataloged)
         self.fail(*(failure.message for failure in (*asked.unreadable, *refused)))
         pages = range(1, -(-len(paths) // PAGE) + 1)
-        names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if self.has_sheets else []
+        names = ["sheet.jpg" if page == 1 else f"sheet-{page}.jpg" for page in pages] if self.sheet else []
         self.sheets = [(self.out or Path()) / name for name in names]
         for_set = [*self.sheets, *(place for place in self.tables.values() if place is not None)]
-        find_original = protect(paths, is_catalogued)
+        find_original = protect(paths, is_cataloged)
         self.closed = {place for place in for_set if find_original(place)}
         """Paths for files of the whole set that are taken by originals."""
         self.fail(*(f"{place}: {find_original(place)}; write to another folder" for place in self.closed))
@@ -464,8 +487,9 @@ class Run:
             return
         if None not in self.tables.values():
             _print_table(self.rows)
-        if "xmp" in self.outputs and any(Path(row["file"]).suffix.lower() == ".dng" for row in self.rows):
-            errors.print("note: Adobe's programs do not read sidecars of DNG files: use --dng --out DIR for those")
+        paths = [Path(row["file"]) for row in self.rows]
+        for caveat in find_caveats((output, path) for output in self.outputs.values() for path in paths):
+            errors.print(f"note: {name_flags(caveat)}")
         if self.page:
             self._write_page()
         for name, place in self.tables.items():
@@ -490,9 +514,7 @@ class Run:
         hints = ["--overwrite replaces what is there"] if self.there - self.written else []
         hints += ["--replace-custom replaces what was set by hand"] if self.custom else []
         if not self.outputs and not self.tables and not self.sheets and self.rows:
-            hints.append(
-                "to write it for your program, add --xmp, --pp3, --darktable or --dng; for pictures, --preview"
-            )
+            hints.append(f"to write files, add {offer_outputs()}")
         errors.print("; ".join([text, *hints] if with_hints else [text]))
 
     def _write_page(self) -> None:
@@ -547,12 +569,12 @@ def _encode_groups(place: Path, rows: list[dict[str, Any]]) -> bytes:
 
 
 def _print_roll(roll: Roll, selection: str) -> None:
-    from c5.photos.rolls import Origin
+    from c5.photos.roll_building import Origin
 
     what = {
         Origin.NOWHERE: "no roll, from the file alone",
         Origin.CATALOG: f"roll of {plural(roll.size, f'{selection} photograph')}",
-        Origin.SET: f"not in the catalogue; the roll is {roll.size} of these photographs",
+        Origin.SET: f"not in the catalog; the roll is {roll.size} of these photographs",
     }.get(roll.origin)
     if what is not None:
         used = f": {', '.join(printable(path.name) for path in roll.paths)}" if roll.paths else ""

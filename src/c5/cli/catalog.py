@@ -1,4 +1,4 @@
-"""`c5 catalog`: keep a catalogue of photographs, from which camera rolls and profiles come."""
+"""`c5 catalog`: keep a catalog of photographs, from which camera rolls and profiles come."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from c5.cli.options import AsJson, AssumeSrgb, Black, CameraName, CatalogFile, J
 from c5.errors import ReadError
 from c5.words import plural
 
-app = typer.Typer(no_args_is_help=True, help="Keep a catalogue of photographs, from which rolls and profiles come.")
+app = typer.Typer(no_args_is_help=True, help="Keep a catalog of photographs, from which rolls and profiles come.")
 
 SHOWN = 20
 """How many failures are listed; `c5 catalog status --failed` lists them all."""
@@ -23,7 +23,9 @@ SHOWN = 20
 
 @app.command()
 def add(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of photographs; subfolders are included.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Folders of photographs; subfolders are included.")
+    ],
     catalog: CatalogFile = None,
     jobs: Jobs = None,
     camera: CameraName = None,
@@ -32,12 +34,12 @@ def add(
     black: Black = 0,
     white: White = None,
 ) -> None:
-    """Update the catalogue from folders: new, changed, moved and deleted photographs.
+    """Update the catalog from folders: new, changed, moved and deleted photographs.
 
     Only new and changed files are opened. If it is stopped or killed, the same command continues from there.
-    Photographs whose whole folder is gone or empty stay in the catalogue until `c5 catalog forget`, since a disk may
+    Photographs whose whole folder is gone or empty stay in the catalog until `c5 catalog forget`, since a disk may
     not be mounted. Files that cannot be used are named, and the exit code is then 1. Levels apply to the files that
-    are opened: to change those of photographs in the catalogue, forget them first.
+    are opened: to change those of photographs in the catalog, forget them first.
     """
     from c5.photos.catalog import Catalog
     from c5.photos.photo import Reading
@@ -98,10 +100,10 @@ def status(
 
 @app.command()
 def forget(
-    folder: Annotated[Path, typer.Argument(help="A folder or a file; it need not exist any more.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder or a file; it need not exist any more.")],
     catalog: CatalogFile = None,
 ) -> None:
-    """Remove the photographs of a folder from the catalogue. The files themselves are left alone."""
+    """Remove the photographs of a folder from the catalog. The files themselves are left alone."""
     from c5.photos.catalog import Catalog
 
     with Catalog.open(_existing(catalog)) as opened:
@@ -113,5 +115,5 @@ def _existing(catalog: Path | None) -> Path:
 
     path = catalog or default_path()
     if not path.is_file():
-        raise ReadError(f"{path}: no catalogue yet; make one with c5 catalog add DIR")
+        raise ReadError(f"{path}: no catalog yet; make one with c5 catalog add DIR")
     return path

@@ -56,9 +56,9 @@ def read_looks() -> list[Rule]:
 def _read_look(where: str, entry: dict[str, Any]) -> Rule:
     from c5.photos.taste import Rule
 
-    number: tuple[type, ...] = (int, float)
-    kinds = {"camera": (str,), "folder": (str,), "strength": number, "keep-warmth": (bool,), "warmer": number}
-    kinds |= {"tint": number, "learned": (bool,)}
+    kinds: dict[str, tuple[type, ...]] = {"camera": (str,), "folder": (str,)}
+    for name, (_, default) in LOOKS.items():
+        kinds[name.replace("_", "-")] = (bool,) if isinstance(default, bool) else (int, float)
     for key, value in entry.items():
         if key not in kinds:
             raise ParameterError(f"{where}: {key} is not a key of a look; there are {', '.join(kinds)}")

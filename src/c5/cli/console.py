@@ -43,24 +43,32 @@ FLAGS = {
     "Model.calibrate": "c5 calibrate",
     "learn one from your edits": "learn one from your edits: c5 learn DIR",
     "prepare it for the recipe": "prepare it again with c5 data prepare --for",
-    "more problems)": "more problems: see c5 data check)",
+    "check the dataset": "see c5 data check",
+    "make some for other cameras by augmentation": "make some with c5 augment --source and --target",
     "say which camera it is from": "say which camera it is from: --camera NAME",
-    "choose one camera": "choose one: --camera NAME",
+    "choose one of them": "choose one: --only NAME",
     "let an evaluation write one": "make it with c5 evaluate --estimates FILE",
+    "write DNG copies of them to another folder": "use --dng --out DIR for those",
 }
-"""Remedies as the library words them, for Python, and as the command does, with flags."""
+"""Remedies as the library words them, for Python, and as the command does, with flags. They stand after the last
+semicolon of a message, where no file names are."""
 
 
 LONGEST = 2000
 """The longest message: a damaged file can hold names of any length."""
 
 
+def name_flags(message: str) -> str:
+    """A message of the library with its remedy as a flag."""
+    what, semicolon, remedy = message.rpartition("; ")
+    for python, flag in FLAGS.items() if semicolon else ():
+        remedy = remedy.replace(python, flag)
+    return f"{what}{semicolon}{remedy}"
+
+
 def complain(problem: object) -> None:
     """Print one line on standard error, with the remedy as a flag and without terminal escape codes."""
-    message = str(problem)
-    for python, flag in FLAGS.items():
-        message = message.replace(python, flag)
-    message = printable(message)
+    message = printable(name_flags(str(problem)))
     if len(message) > LONGEST:
         message = f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 2 :]}"
     errors.print(f"c5: {message}")
@@ -78,10 +86,10 @@ class Log:
 
     SOONEST, LATEST = 5, 60  # seconds after the last line: if another tenth is done, and in any case
 
-    def __init__(self, what: str, total: int) -> None:
-        self.what, self.total = what, total
+    def __init__(self, what: str, total: int, first: int = -1) -> None:
+        self.what, self.total, self.first = what, total, first
         self.started = self.last = time.monotonic()
-        self.first = self.shown = -1
+        self.shown = -1
 
     def advance(self, done: int, text: str = "") -> None:
         now, tenth = time.monotonic(), 10 * done // max(self.total, 1)
@@ -91,6 +99,9 @@ class Log:
             return
         self.last, self.shown = now, tenth
         taken = now - self.started
+        if not self.total:
+            errors.print(f"{self.what}: {done}{text}, {_clock(taken)} taken")
+            return
         left = taken * (self.total - done) / (done - self.first)
         errors.print(f"{self.what}: {done} of {self.total}{text}, {_clock(taken)} taken, {_clock(left)} left")
 
@@ -100,18 +111,22 @@ def _clock(seconds: float) -> str:
 
 
 class Follower:
-    """Shows the progress of the steps before the first result: a bar each, or lines now and then."""
+    """Shows the progress of several steps, and how fast they are: a bar each, or lines now and then."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.tasks: dict[str, tuple[TaskID, Log]] = {}
+        self.steps: dict[str, tuple[TaskID, Log]] = {}
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if what not in self.tasks:
-            self.tasks[what] = self.progress.add_task(what, total=total), Log(what, total)
-        task, log = self.tasks[what]
-        self.progress.update(task, completed=done, total=total, visible=done < total)
-        log.advance(done)
+        if what not in self.steps:
+            self.steps[what] = self.progress.add_task(what, total=total or None), Log(what, total, first=done)
+        task, log = self.steps[what]
+        rate = (done - log.first) / max(time.monotonic() - log.started, 1e-9)
+        text = f", {rate:.0f} a second" if rate >= 1 else ""
+        unfinished = not total or done < total
+        self.progress.update(task, completed=done, total=total or None, description=f"{what}{text}", visible=unfinished)
+        if done > log.first:
+            log.advance(done, text)
 
 
 def show_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterable[Item]:

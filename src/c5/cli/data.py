@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +52,7 @@ def check(
     quick = quick or all(sample.prepared for sample in found.samples)  # a prepared set holds no images
     problems = found.problems + find_duplicates(found.samples)
     if not quick:
-        problems += inspect_images(groups, lambda samples: show_progress(samples, "reading the images"))
+        problems += inspect_images(groups, partial(show_progress, what="reading the images"))
     if groups:
         _print_table(groups)
     for note in make_notes(groups):
@@ -83,7 +83,7 @@ def pack(
 
     check_free(out, overwrite)
     samples, problems = _examine(data, layout)
-    track = partial(_track, what="packing")
+    track = partial(show_progress, what="packing")
     report = write_images(out, lambda: write_pack(samples, out, track, overwrite))
     _name_left_out(problems + report.skipped)
 
@@ -105,14 +105,14 @@ def prepare(
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one per core.", min=1)] = None,
     zones: Annotated[
         str | None,
-        typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for statistics."),
+        typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for zones."),
     ] = None,
 ) -> None:
     """Prepare datasets: one pass over the images makes a .c5set file with all that `c5 train` and `c5 evaluate` need.
 
-    It takes 10 to 30 KB per image and holds no pixels. It always includes the estimates of the classical methods. If it
-    is stopped or killed, the same command continues from there. Images that cannot be used are named and left out, and
-    the exit code is then 1.
+    It takes 10 to 30 KB per image and recipe, and holds no pixels. It always includes the estimates of the classical
+    methods. If it is stopped or killed, the same command continues from there. Images that cannot be used are named and
+    left out, and the exit code is then 1.
     """
     from c5.datasets.prepared import write_prepared
     from c5.datasets.zoned import zone_sample
@@ -124,7 +124,7 @@ def prepare(
     samples, problems = _examine(data, layout)
     if zones is not None:
         samples = [zone_sample(sample, parse_zones(zones)) for sample in samples]
-    track = partial(_track, what="preparing")
+    track = partial(show_progress, what="preparing")
     report = write_images(out, lambda: write_prepared(samples, out, features, track, overwrite, jobs))
     _name_left_out(problems + report.skipped)
 
@@ -140,29 +140,29 @@ def label(
 ) -> None:
     """Label photographs by the color chart in them: DIR/manifest.csv has the light of each, and what to mask.
 
-    A photograph is labelled only if the colors of the chart fit. DIR/labels.html shows every photograph, to browse and
+    A photograph is labeled only if the colors of the chart fit. DIR/labels.html shows every photograph, to browse and
     to correct: entries in DIR/corrections.csv take precedence. Gray cards are measured where that file marks them.
     """
-    from c5.charts.labels import MANIFEST, label_folder, write_manifest
-    from c5.charts.page import write_labels
+    from c5.charts.label_page import PAGE, write_labels
+    from c5.charts.labeling import MANIFEST, label_folder, write_manifest
     from c5.photos.photo import Reading
 
-    check_free(folder / MANIFEST, overwrite)
+    for name in (MANIFEST, PAGE):
+        check_free(folder / name, overwrite)
     levels = Reading(black, white)
-    labels = label_folder(folder, levels, camera, lambda paths: show_progress(list(paths), "labelling"), jobs)
-    labelled = sum(one.illuminant is not None for one in labels)
-    write_labels(folder, labels, dry_run=True)  # so that both are written, or neither
-    manifest = write_manifest(folder, labels, levels) if labelled else None
-    page = write_labels(folder, labels)
+    write_manifest(folder, [], levels, dry_run=True)  # what cannot be replaced is named before the work begins
+    write_labels(folder, [], dry_run=True)
+    labels = label_folder(folder, levels, camera, partial(show_progress, what="labeling"), jobs)
+    labeled = sum(one.illuminant is not None for one in labels)
+    manifest, page = write_manifest(folder, labels, levels), write_labels(folder, labels)
     refused = [one for one in labels if (one.illuminant is None and one.kind != "none") or not one.picture]
     for one in refused:
         complain(f"no label: {one.path}: {one.reason}" if one.picture else one.reason)
-    without = len(labels) - labelled - len(refused)
-    console.print(f"{plural(labelled, 'photograph')} labelled, {len(refused)} refused, {without} without a chart")
-    if manifest is not None:
-        console.print(f"Labels                {manifest}")
+    without = len(labels) - labeled - len(refused)
+    console.print(f"{plural(labeled, 'photograph')} labeled, {len(refused)} refused, {without} without a chart")
+    console.print(f"Labels                {manifest}")
     console.print(f"To browse             {page}")
-    if not labelled or not all(one.picture for one in labels):
+    if not labeled or not all(one.picture for one in labels):
         raise typer.Exit(1)
 
 
@@ -179,10 +179,6 @@ def _examine(data: list[Path], layout: str | None) -> tuple[list[Sample], list[P
         raise typer.Exit(1)
     warn_of_levels(samples)
     return samples, problems
-
-
-def _track(items: Iterable[Sample], what: str) -> Iterable[Sample]:
-    return show_progress(list(items), what)
 
 
 def _name_left_out(problems: list[Problem]) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from c5.cli.console import console
 from c5.cli.options import MethodName, OutFolder, Overwrite, Seed, check_free
+from c5.errors import ParameterError
 from c5.words import plural
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ def demo(
     if shoot is not None:
         from c5.demo.shoots import write_shoot
 
-        truth = write_shoot(out, shoot, count, np.random.default_rng(seed))
+        if method is not None:
+            raise ParameterError("--method is for a roll, which is balanced: leave it out with --shoot")
+        check_free(out, overwrite)
+        truth = write_shoot(out, shoot, count, np.random.default_rng(seed), overwrite=overwrite)
         console.print(f"DNG files             {out}")
         console.print(f"True illuminants      {truth}")
         return
@@ -79,6 +83,6 @@ def demo(
     write_picture(sheet, make_sheet(title, ["as shot", "balanced"], frames))
     console.print(f"Mean angular error of {by}: {np.mean(misses):.2f} degrees over {plural(count, 'photograph')}")
     console.print(f"DNG files             {roll}")
-    console.print(f"Their catalogue       {out / 'catalog.db'}")
+    console.print(f"Their catalog         {out / 'catalog.db'}")
     console.print(f"True illuminants      {roll / MANIFEST}")
     console.print(f"The roll, balanced    {sheet}")

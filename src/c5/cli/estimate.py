@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,18 +94,18 @@ def _use_method(
     estimator = find_estimator(name)
     if profile is not None or (roll is not None and not estimator.takes_roll):
         raise ParameterError(f"{name} learns nothing about the camera: leave out --roll and --profile")
-    return partial(estimator, roll=[] if roll is None else list(_read_images(roll, reading)))
+    return partial(estimator, roll=[] if roll is None else _read_images(roll, reading))
 
 
-def _read_images(folder: Path, reading: Reading) -> Iterator[LinearImage]:
-    """The images in a folder that can be read; the others are named and skipped."""
-    from c5.photos.rolls import list_roll
+def _read_images(folder: Path, reading: Reading) -> list[LinearImage]:
+    """The images of a roll; those that cannot be used are named and skipped."""
+    from c5.photos.roll_building import read_image_shot, read_shots
 
-    for path in show_progress(list_roll(folder), "reading the roll"):
-        try:
-            yield reading.read(path).image
-        except C5Error as error:
-            complain(f"passed over: {error}")
+    track = partial(show_progress, what="reading the roll")
+    shots, failures = read_shots(folder, partial(read_image_shot, reading=reading), track=track)
+    for failure in failures:
+        complain(f"passed over: {failure.message}")
+    return [shot.image for shot in shots]
 
 
 def _describe(path: Path, found: Estimate, matrices: CameraMatrices | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`c5 evaluate`: methods compared on labelled data."""
+"""`c5 evaluate`: methods compared on labeled data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.choices import Format, Selection
+from c5.choices import PROTOCOLS, SPLITS, Format, Selection
 from c5.cli.archive import open_workers
 from c5.cli.console import complain, errors, print_markdown, show_progress, start_torch
 from c5.cli.options import (
@@ -23,15 +23,16 @@ from c5.cli.options import (
     RayAddress,
     ResumedFolder,
     TestedData,
+    check_free,
+    check_plots,
 )
 from c5.errors import ParameterError
-from c5.plotting import need_matplotlib
 
 if TYPE_CHECKING:
     from c5.datasets import Sample
+    from c5.evaluation.evaluating import Done
     from c5.evaluation.methods import Method, Rolls
     from c5.evaluation.protocols import Protocol
-    from c5.evaluation.run import Done
 
 
 def evaluate(
@@ -40,17 +41,17 @@ def evaluate(
     protocol: Annotated[
         str,
         typer.Option(
-            help="What to train on and what to test on: leave-one-dataset-out, leave-two-datasets-out, cross-sensor, "
-            "leave-one-camera-out, camera-specific, ten-fold, camera-invariance, random-split; and with --train and "
-            "--test: split, known-camera, mapped-split, synthetic-cameras."
+            help=f"What to train on and what to test on: {', '.join(PROTOCOLS)}; and with --train and --test: "
+            f"{', '.join(SPLITS)}.",
+            autocompletion=lambda: [*PROTOCOLS, *SPLITS],
         ),
     ],
     method: Annotated[
         list[str],
         typer.Option(
             help="An estimator: a name that `c5 methods` lists, classical for all of those, module:Class, a .c5 file, "
-            "a folder of FOLD/model.c5 for each fold, the name of a bundled model, ffcc, c5, c5:CONFIGURATION, "
-            "c5:CONFIGURATION,FIELD=VALUE, c5:FILE.toml or c5:ablations."
+            "a folder with FOLD/model.c5 for each fold, the name of a bundled model, ffcc, c5, c5:RECIPE, "
+            "c5:RECIPE,FIELD=VALUE, c5:FILE.toml or c5:ablations."
         ),
     ],
     m: Annotated[
@@ -69,29 +70,33 @@ def evaluate(
     test: Annotated[list[str] | None, typer.Option(help="For splits by name: test on these.")] = None,
     fold: Annotated[
         list[str] | None,
-        typer.Option(help="Run only this fold, as one of several processes; finally run without --fold for the table."),
+        typer.Option(help="Run only this fold, as one of several processes; then run without --fold for the tables."),
     ] = None,
     plots: Plots = None,
     estimates: Annotated[
-        Path | None, typer.Option(help="A CSV file for every estimate, error and uncertainty, draw by draw.")
+        Path | None,
+        typer.Option(help="A .csv or .parquet file for every estimate, error and uncertainty, draw by draw."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; several use a GPU better.", min=1)] = 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing plots and estimates.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="Folds at a time; several make better use of a GPU.", min=1)] = 1,
     ray: RayAddress = None,
 ) -> None:
-    """Compare methods on labelled data.
+    """Compare methods on labeled data.
 
     If it is stopped, the same command continues from there.
     """
     from c5.datasets import read_samples
     from c5.datasets.inspection import warn_of_levels
+    from c5.evaluation.evaluating import evaluate as run
     from c5.evaluation.methods import Rolls, Trained
     from c5.evaluation.plots import write_plots
+    from c5.evaluation.protocols import select_samples
     from c5.evaluation.report import format_results
-    from c5.evaluation.run import evaluate as run
     from c5.io.files import write_file
 
-    if plots is not None:
-        need_matplotlib()
+    check_plots(plots, overwrite)
+    if estimates is not None:
+        check_free(estimates, overwrite)
     chosen = _protocol(protocol, train or [], test or [])
     rolls = Rolls(tuple(m or [9]), tuple(selection or [Selection.RANDOM]), repeats)
 
@@ -117,11 +122,7 @@ def evaluate(
             errors.print(note)
     samples = read_samples(data)
     if only:
-        known = {name for sample in samples for name in (sample.dataset, sample.camera)}
-        for name in only:
-            if name not in known:
-                raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
-        samples = [sample for sample in samples if {sample.dataset, sample.camera} & set(only)]
+        samples = select_samples(samples, only)
     refused = _refuse_trained(methods, chosen, samples, fold)
     methods = [found for found in methods if found not in refused]
     if not methods:
@@ -178,7 +179,7 @@ def find_methods(
     if not _is_trained(text):
         return plugin.find_methods(text, rolls)
     start_torch()
-    from c5.training.methods import make_methods
+    from c5.training.learners import make_methods
 
     known = str(matrices) if matrices else None
     return make_methods(text, rolls, seeds=range(seeds), epochs=epochs, bfloat16=bfloat16, made=made, matrices=known)
@@ -224,18 +225,12 @@ def report_fold(done: Done) -> None:
 
 
 def _protocol(name: str, train: list[str], test: list[str]) -> Protocol:
-    from c5.evaluation.protocols import PROTOCOLS, mapped_split, split_by_name, synthetic_cameras
+    from c5.evaluation import protocols
 
-    by_name = {
-        "split": lambda: split_by_name(train, test),
-        "known-camera": lambda: split_by_name(train, test, known_camera=True),
-        "mapped-split": lambda: mapped_split(train, test),
-        "synthetic-cameras": lambda: synthetic_cameras(train),
-    }
-    if name in by_name:
-        return by_name[name]()
+    if name in SPLITS:
+        return protocols.SPLITS[name](train, test)
     if train or test:
-        raise ParameterError(f"--train and --test are for --protocol {', '.join(by_name)}")
+        raise ParameterError(f"--train and --test are for --protocol {', '.join(SPLITS)}")
     if name not in PROTOCOLS:
-        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, *by_name])}")
-    return PROTOCOLS[name]
+        raise ParameterError(f"no protocol is called {name!r}; there are {', '.join([*PROTOCOLS, *SPLITS])}")
+    return protocols.PROTOCOLS[name]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.cli.console import console, print_table, show_progress
+from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import MatricesFile, Overwrite, ProfileFile, check_free
-from c5.errors import ParameterError
+from c5.errors import ParameterError, WriteError
 from c5.words import plural
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from c5.export.layers import Budget
     from c5.export.libcamera import Sight
     from c5.model import Model, Profile
+    from c5.photos.photo import Photo
 
 
 def export(
@@ -25,6 +28,10 @@ def export(
     ] = None,
     profile: ProfileFile = None,
     c: Annotated[Path | None, typer.Option("--c", help="A folder for C99 code, a test vector and a Makefile.")] = None,
+    prefix: Annotated[
+        str,
+        typer.Option("--prefix", help="For --c: what its names begin with; each sensor in a program needs its own."),
+    ] = "c5",
     onnx: Annotated[
         Path | None, typer.Option("--onnx", help="A folder for two ONNX graphs: from histograms, and from pixels.")
     ] = None,
@@ -48,10 +55,11 @@ def export(
 ) -> None:
     """Export a model for use outside Python, with the profile of a camera baked in.
 
-    Prints what a query needs: flash, memory, the largest maps between two layers, and multiply-adds.
+    Prints what a query needs: weights (or the whole graph), C code as a Cortex-M4 has it with -Os, memory, the largest
+    maps between two layers, and multiply-adds.
     """
     from c5.export.c_code import export_c
-    from c5.export.libcamera import export_libcamera
+    from c5.export.libcamera import export_libcamera, tune
     from c5.export.onnx_graphs import export_onnx
     from c5.export.tflite import export_tflite, load_schema
     from c5.model import Profile, load_model
@@ -61,29 +69,47 @@ def export(
         raise ParameterError("nothing to write: give --c DIR, --onnx DIR, --tflite FILE or --libcamera SENSOR.json")
     if libcamera is None and (roll is not None or matrices is not None):
         raise ParameterError("--roll and --matrices are for --libcamera")
-    if tflite is not None:
-        load_schema()  # before anything is written
-        if int8:
-            raise ParameterError("--int8 is for --c and --onnx: a TensorFlow Lite graph has float weights")
+    if int8 and (tflite is not None or (c is None and onnx is None)):
+        raise ParameterError("--int8 is for --c and --onnx: the other files have no such weights")
     for path in wanted:
         check_free(path, overwrite)
+    if tflite is not None:
+        load_schema()
     loaded = load_model(model)
     camera = None if profile is None else Profile.load(profile)
+    tuned = None if libcamera is None else _look_at_roll(loaded, camera, roll, matrices)
+    if tuned is not None:
+        tune(*tuned)
+    _make_folders([path if path in (c, onnx) else path.parent for path in wanted])  # all or none is written
     budgets: dict[str, Budget] = {}
     if c is not None:
-        budgets[str(c)] = export_c(loaded, camera, c, int8=int8)
+        budgets[str(c)] = export_c(loaded, camera, c, int8=int8, prefix=prefix)
     if onnx is not None:
         budgets |= export_onnx(loaded, camera, onnx, int8=int8)
     if tflite is not None:
         budgets[str(tflite)] = export_tflite(loaded, camera, tflite)
     if budgets:
         rows = ([name, *budget.cells] for name, budget in budgets.items())
-        print_table(["written", "flash", "memory", "largest maps", "multiply-adds"], rows)
-    if libcamera is not None:
-        known, lights = _look_at_roll(loaded, camera, roll, matrices)
+        print_table(["written", "weights", "code", "memory", "largest maps", "multiply-adds"], rows)
+    if libcamera is not None and tuned is not None:
+        known, lights = tuned
         console.print(
             f"{export_libcamera(libcamera, known, lights)}: {known.name}, {plural(len(lights), 'photograph')}"
         )
+
+
+def _make_folders(folders: list[Path]) -> None:
+    """Make the folders to write to; if one of them cannot be made, none is."""
+    made: list[Path] = []
+    for folder in folders:
+        made = [place for place in (folder, *folder.parents) if not place.exists()] + made
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            for place in made:
+                with suppress(OSError):
+                    place.rmdir()
+            raise WriteError(f"{folder}: cannot be made: {error.strerror}; choose another place") from error
 
 
 def _look_at_roll(
@@ -92,23 +118,31 @@ def _look_at_roll(
     """The matrices of the camera, and the lights of its photographs."""
     from c5.colorimetry.matrices import pick_matrices, read_matrices
     from c5.export.libcamera import Sight
-    from c5.io.raw import read_photograph
-    from c5.photos.rolls import list_roll
+    from c5.photos.photo import read_photo
+    from c5.photos.roll_building import read_shots
 
-    photographs = [read_photograph(path) for path in show_progress([] if roll is None else list_roll(roll), "reading")]
-    matrices = next((each.matrices for each in photographs if each.matrices is not None), None)
+    camera = None if profile is None else profile.camera
+    photos: list[Photo] = []
+    if roll is not None:
+        track = partial(show_progress, what="reading the roll")
+        photos, failures = read_shots(roll, partial(read_photo, grid=model.grid), camera=camera, track=track)
+        for failure in failures:
+            complain(f"passed over: {failure.message}")
+    camera = camera or next((photo.camera for photo in photos if photo.camera), None)
+    matrices = next((photo.matrices for photo in photos if photo.matrices is not None), None)
     if table is not None:
         found = read_matrices(table)
-        matrices = pick_matrices(found, None if profile is None else profile.camera)
+        matrices = pick_matrices(found, camera)
         if matrices is None:
             raise ParameterError(f"{table}: has the matrices of {len(found)} cameras; give a file with those of one")
     if matrices is None:
         raise ParameterError(
-            "--libcamera needs the matrices of the sensor: give --matrices FILE, or --roll with DNG files"
+            "--libcamera needs the matrices of the sensor: give --matrices FILE, or --roll DIR with DNG files"
         )
-    images = [photograph.image for photograph in photographs]
-    for image in images:
-        if profile is not None and None not in (profile.camera, image.camera) and image.camera != profile.camera:
-            raise ParameterError(f"{image.where}of {image.camera}, but the profile is of {profile.camera}")
-    known = model.calibrate(images) if profile is None and images else profile
-    return matrices, [Sight(model.estimate(each.image, known).illuminant, each.exposure) for each in photographs]
+    if None not in (camera, matrices.name) and camera != matrices.name:
+        raise ParameterError(f"{roll or 'the profile'}: of {camera}, but the matrices are of {matrices.name}")
+    histograms = [photo.histograms for photo in photos if photo.histograms is not None]
+    if profile is None and photos:
+        profile = model.calibrate_histograms(histograms[: model.takes(len(histograms))])
+    lights = [model.estimate_histogram(one, profile).illuminant for one in histograms]
+    return matrices, [Sight(light, photo.exposure) for light, photo in zip(lights, photos, strict=True)]

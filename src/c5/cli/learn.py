@@ -26,7 +26,9 @@ def learn(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show what was learned, and draw it.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The picture that --show draws.")] = Path("look.png"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The picture that --show draws; default: look.png.")
+    ] = None,
     overwrite: Overwrite = False,
     catalog: CatalogFile = None,
     camera: CameraName = None,
@@ -37,9 +39,9 @@ def learn(
 ) -> None:
     """Learn the look that you like from white balances that you have set.
 
-    It compares the balances in sidecars of Adobe's programs, RawTherapee and darktable with neutral balance, and keeps
-    what they have in common, if that predicts your edits of other shoots better. Thirty edits from three shoots are
-    enough. `c5 balance --learned` uses the look. Balances that c5 wrote itself do not count.
+    It reads the balances in sidecars of Adobe's programs, RawTherapee and darktable, and learns how they differ from
+    neutral. The look is kept only if it predicts your edits of other shoots better than neutral balance does. Thirty
+    edits from three shoots are enough. `c5 balance --learned` uses the look. Balances that c5 wrote do not count.
     """
     from c5.model import load_model
     from c5.photos.balancing import Settings
@@ -49,14 +51,17 @@ def learn(
     from c5.photos.plot import draw_look
 
     if forget:
-        if folders or show:
+        if folders or show or out is not None:
             raise ParameterError("--forget stands alone: it removes what was learned")
         console.print(f"{look_path()}: {'removed' if forget_look() else 'nothing has been learned'}")
         return
     if not folders and not show:
         raise ParameterError("give folders of photographs that you have balanced, or --show or --forget")
+    if out is not None and not show:
+        raise ParameterError("--out is the picture that --show draws; add --show")
+    picture = out or Path("look.png")
     if show:
-        check_free(out, overwrite)
+        check_free(picture, overwrite)
     if folders:
         with ExitStack() as stack:
             reading = Reading(black, white, assume_srgb)
@@ -65,7 +70,7 @@ def learn(
     look = load_look()
     _describe(look)
     if show:
-        console.print(write_picture(out, draw_look(look)))
+        console.print(write_picture(picture, draw_look(look)))
 
 
 def _read_edits(folders: list[Path], settings: Settings) -> list[Edit]:

@@ -6,7 +6,7 @@ from c5.cli.console import console
 
 
 def methods() -> None:
-    """List the estimators, classical and plugins, and the models."""
+    """List the estimators, classical and from plugins, and the bundled models."""
     from c5.estimators import list_estimators
     from c5.model import model_names
 

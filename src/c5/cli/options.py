@@ -1,4 +1,4 @@
-"""Options shared by several commands: each means the same everywhere, and is described in the same words."""
+"""Options shared by several commands, described in the same words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.cli.console import complain, show_progress
+from c5.cli.console import complain, console, show_progress
 from c5.errors import ParameterError, WriteError
+from c5.plotting import need_matplotlib
 
 if TYPE_CHECKING:
     from c5.model import Model, Profile
     from c5.photos.photo import Reading
-    from c5.photos.rolls import Roll
+    from c5.photos.roll_building import Roll
 
 # What goes in
 
@@ -27,11 +28,11 @@ Datasets = Annotated[
 TestedData = Annotated[
     list[Path], typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files.")
 ]
-AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearise 8-bit files as sRGB.")]
+AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearize 8-bit files as sRGB.")]
 Black = Annotated[float, typer.Option("--black", help="The black level; default: the file's own.", show_default=False)]
 White = Annotated[float | None, typer.Option("--white", help="The white level; default: the file's own.")]
 LayoutName = Annotated[
-    str | None, typer.Option("--layout", help="How the data is laid out, if that is not recognised.")
+    str | None, typer.Option("--layout", help="How the data is laid out, if that is not recognized.")
 ]
 MatricesFile = Annotated[Path | None, typer.Option("--matrices", help="A CSV file with the matrices of cameras.")]
 
@@ -41,7 +42,7 @@ ModelName = Annotated[str | None, typer.Option("--model", help="A .c5 file, or t
 ProfileFile = Annotated[Path | None, typer.Option("--profile", help="A camera profile made by `c5 calibrate`.")]
 RollFolder = Annotated[Path | None, typer.Option("--roll", help="A folder of photographs of the same camera.")]
 CatalogFile = Annotated[
-    Path | None, typer.Option("--catalog", help="The catalogue's file; default: one in your data folder.")
+    Path | None, typer.Option("--catalog", help="The catalog's file; default: one in your data folder.")
 ]
 CameraName = Annotated[str | None, typer.Option("--camera", help="The camera of files that do not name theirs.")]
 MethodName = Annotated[
@@ -52,7 +53,7 @@ AugmentationName = Annotated[
     str | None,
     typer.Option(
         "--augmentation",
-        help="How images are made: paper, sampling, clustering, virtual, catalogue or none; then, after a colon, "
+        help="How images are made: paper, sampling, clustering, virtual, catalog or none; then, after a colon, "
         "without-xyz (only the light changes) or alone (train on made images only).",
     ),
 ]
@@ -67,7 +68,7 @@ RayAddress = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 Bfloat16 = Annotated[bool, typer.Option("--bfloat16", help="Train faster on hardware that has bfloat16.")]
 Made = Annotated[int | None, typer.Option(help="How many images to make; default: as in the paper.", min=1)]
-Epochs = Annotated[int | None, typer.Option("--epochs", help="How long to train; default: as the recipe says.", min=1)]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="How many epochs to train; default: the recipe's.", min=1)]
 
 # The look; the names are those of the fields of `c5.photos.taste.Look`
 
@@ -104,21 +105,39 @@ PrintedFile = Annotated[Path | None, typer.Option("--out", "-o", help="The file 
 ResumedFolder = Annotated[
     Path, typer.Option("--out", "-o", help="The folder to write to; run again, it continues there.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files that c5 wrote.")]
 Plots = Annotated[Path | None, typer.Option("--plots", help="A folder to draw plots into.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line, instead of a table.")]
 
 
 def check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to replace what exists, and in any case what is in the catalogue, before the work begins."""
-    if path.exists() and not overwrite:
+    """Refuse to replace what exists, and in any case what is in the catalog, before the work begins."""
+    if path.exists() and not overwrite and not (path.is_dir() and not any(path.iterdir())):
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
     files = [file for file in (path.iterdir() if path.is_dir() else [path]) if file.exists()]
     if files:
-        _refuse_catalogued(files)
+        _refuse_cataloged(files)
 
 
-def _refuse_catalogued(files: list[Path]) -> None:
+def check_plots(folder: Path | None, overwrite: bool) -> None:
+    """Refuse a folder that holds plots, and complain if they cannot be drawn, before the work begins."""
+    if folder is not None:
+        need_matplotlib()
+        for plot in sorted(folder.glob("*.png")):
+            check_free(plot, overwrite)
+
+
+def write_or_print(text: str, out: Path | None) -> None:
+    """Write a text to a file and print its name, or print the text if there is no file to write."""
+    from c5.io.files import write_file
+
+    if out is None:
+        print(text, end="")
+    else:
+        console.print(write_file(out, text.encode()))
+
+
+def _refuse_cataloged(files: list[Path]) -> None:
     from c5.photos import catalog
 
     place = catalog.default_path()
@@ -126,7 +145,7 @@ def _refuse_catalogued(files: list[Path]) -> None:
         with catalog.Catalog.open(place) as opened:
             for file in files:
                 if opened.holds(file):
-                    raise WriteError(f"{file}: is in the catalogue; choose another name")
+                    raise WriteError(f"{file}: is in the catalog; choose another name")
 
 
 def warn_of_profile(path: Path, camera: str | None, profile: Profile | None) -> None:
@@ -141,7 +160,7 @@ def find_roll(
 ) -> Roll:
     """What is known of the camera: from a folder of its photographs, from a profile, or nothing."""
     from c5.model import Profile
-    from c5.photos.rolls import Origin, Roll
+    from c5.photos.roll_building import Origin, Roll
 
     if folder is not None and profile is not None:
         raise ParameterError("--roll and --profile both describe the camera: give one of them")
@@ -156,14 +175,14 @@ def find_roll(
 
 def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:
     """The roll of a folder; photographs that cannot be used are named and skipped."""
-    from c5.photos import rolls
+    from c5.photos import roll_building
 
-    listed = rolls.list_roll(folder)
+    listed = roll_building.list_roll(folder)
     taken = model.takes(len(listed))
     if taken < len(listed):
         complain(f"the model takes {taken} additional images: using {taken} of the {len(listed)} in {folder}")
     track = partial(show_progress, what="reading the roll")
-    roll = rolls.read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
+    roll = roll_building.read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
     for failure in roll.failures:
         complain(f"passed over: {failure.message}")
     return roll

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from c5.choices import Selection
 from c5.cli.console import console, errors, print_table, show_progress
 from c5.cli.evaluate import find_methods, report_fold, typed_command
 from c5.cli.options import (
@@ -21,7 +23,9 @@ from c5.cli.options import (
     Seed,
     TestedData,
     check_free,
+    write_or_print,
 )
+from c5.errors import DataError
 
 if TYPE_CHECKING:
     from c5.evaluation.methods import Method, Rolls
@@ -55,7 +59,7 @@ def tables(
     bfloat16: Bfloat16 = False,
     made: Made = None,
     matrices: MatricesFile = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; several use a GPU better.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", help="Rows at a time; several make better use of a GPU.", min=1)] = 1,
 ) -> None:
     """Run the rows of the paper's tables for which the data are given.
 
@@ -71,7 +75,7 @@ def tables(
     def find(text: str, rolls: Rolls) -> list[Method]:
         return find_methods(text, rolls, seeds=seeds, epochs=epochs, bfloat16=bfloat16, made=made, matrices=matrices)
 
-    run_rows(
+    measured = run_rows(
         rows,
         read_samples(data),
         out,
@@ -83,6 +87,8 @@ def tables(
         jobs=jobs,
         say=errors.print,
     )
+    if not measured:
+        raise DataError("no row could be run, for the reasons above")
     errors.print(out / "rows.csv")
 
 
@@ -107,29 +113,25 @@ def page(
 ) -> None:
     """Make the page on the paper: its contents as a checklist."""
     from c5.evaluation.suite import make_checklist
-    from c5.io.files import write_file
 
     if out is not None:
         check_free(out, overwrite)
-    text = make_checklist(folder)
-    if out is None:
-        print(text, end="")
-    else:
-        console.print(write_file(out, text.encode()))
+    usual = partial(find_methods, seeds=1, epochs=None, bfloat16=False, made=None, matrices=None)
+    write_or_print(make_checklist(folder, usual), out)
 
 
 OutPicture = Annotated[Path, typer.Option("--out", "-o", help="The picture to write, .png or .jpg.")]
-Camera = Annotated[list[str] | None, typer.Option("--camera", help="Only this camera; default: all.")]
+Only = Annotated[list[str] | None, typer.Option("--only", help="Use only these cameras.")]
 
 
 @app.command()
-def histograms(data: Datasets, out: OutPicture, overwrite: Overwrite = False, camera: Camera = None) -> None:
+def histograms(data: Datasets, out: OutPicture, overwrite: Overwrite = False, only: Only = None) -> None:
     """Draw the mean histogram of each camera with the mean of its lights."""
     from c5.datasets import read_samples
     from c5.evaluation.figures import draw_mean_histograms
 
     check_free(out, overwrite)
-    samples = [sample for sample in read_samples(data) if not camera or sample.camera in camera]
+    samples = [sample for sample in read_samples(data) if not only or sample.camera in only]
     console.print(draw_mean_histograms(out, samples, lambda items: show_progress(items, "counting")))
 
 
@@ -152,11 +154,14 @@ def filters(
 @app.command()
 def balanced(
     data: Datasets,
-    estimates: Annotated[Path, typer.Option(help="The CSV file that `c5 evaluate --estimates` wrote.")],
+    estimates: Annotated[Path, typer.Option(help="The file that `c5 evaluate --estimates` wrote, .csv or .parquet.")],
     method: Annotated[list[str], typer.Option(help="A method in that file; the first is the one to judge.")],
     out: OutPicture,
     overwrite: Overwrite = False,
     m: Annotated[int | None, typer.Option("--m", help="Images per estimate, including the query.")] = None,
+    selection: Annotated[
+        Selection | None, typer.Option(help="Which additional images, if the file holds several.")
+    ] = None,
     count: Annotated[int, typer.Option(help="How many of the best and of the worst.", min=1)] = 4,
 ) -> None:
     """Show images where the first method is best and worst, balanced by several methods and by the truth."""
@@ -164,7 +169,7 @@ def balanced(
     from c5.evaluation.figures import draw_balanced
 
     check_free(out, overwrite)
-    console.print(draw_balanced(out, estimates, read_samples(data), method, m, count))
+    console.print(draw_balanced(out, estimates, read_samples(data), method, m, selection, count))
 
 
 @app.command()

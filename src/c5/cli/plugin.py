@@ -19,8 +19,8 @@ def _plugin() -> None:
 
 @app.command()
 def darktable(
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what was written, and nothing else.")] = False,
-    config: Annotated[
+    undo: Annotated[bool, typer.Option("--undo", help="Undo what c5 wrote, and nothing else.")] = False,
+    configdir: Annotated[
         Path | None, typer.Option(help="darktable's configuration folder; default: where darktable looks for it.")
     ] = None,
 ) -> None:
@@ -31,13 +31,13 @@ def darktable(
     """
     from c5.photos.programs import find_darktable, install_darktable, remove_darktable
 
-    folder = config or find_darktable()
-    changed = remove_darktable(folder) if remove else install_darktable(folder)
+    folder = configdir or find_darktable()
+    changed = remove_darktable(folder) if undo else install_darktable(folder)
     for path in changed:
         console.print(path)
-    if not remove:
+    if not undo:
         console.print('start darktable again: the button is in the lighttable, under "selected images"')
     elif changed:
         console.print("removed; the button is gone the next time darktable starts")
     else:
-        console.print("nothing to remove")
+        console.print("nothing to undo")

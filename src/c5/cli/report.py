@@ -9,7 +9,7 @@ import typer
 
 from c5.choices import Format
 from c5.cli.console import console
-from c5.cli.options import Overwrite, Plots, PrintedFile, check_free
+from c5.cli.options import Overwrite, Plots, PrintedFile, check_free, check_plots, write_or_print
 
 
 def report(
@@ -18,22 +18,18 @@ def report(
     ],
     out: PrintedFile = None,
     overwrite: Overwrite = False,
-    style: Annotated[Format, typer.Option("--format", help="What to write.")] = Format.MARKDOWN,
+    style: Annotated[Format, typer.Option("--format", help="The format to write.")] = Format.MARKDOWN,
     plots: Plots = None,
 ) -> None:
     """Make one document from a folder of results."""
     from c5.evaluation.plots import write_plots
     from c5.evaluation.report import write_report
     from c5.evaluation.results import Results
-    from c5.io.files import write_file
 
     if out is not None:
         check_free(out, overwrite)
-    text = write_report(folder, style)
-    if out is None:
-        print(text, end="")
-    else:
-        console.print(write_file(out, text.encode()))
+    check_plots(plots, overwrite)
+    write_or_print(write_report(folder, style), out)
     if plots is not None:
         for path in sorted(folder.glob("*.json")):
             for written in write_plots(Results.load(path), plots, f"{path.stem}-"):

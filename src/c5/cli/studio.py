@@ -37,8 +37,8 @@ def studio(
 ) -> None:
     """View, correct and write a shoot, on a page that only this machine can see.
 
-    Photographs are balanced as by `c5 balance --sets`, with your looks. Your decisions are kept at once: close the page
-    or the program, and continue later with the same command. Ctrl-C ends it.
+    Photographs are balanced as by `c5 balance --sets`, with your looks. Your decisions are saved at once: close the
+    page or the program, and continue later with the same command. Ctrl-C ends it.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ParameterError("this needs a server: run pip install 'c5-awb[studio]'")
@@ -59,7 +59,7 @@ def studio(
         return Settings(loaded, catalog=open_catalog(catalog, stack), camera=camera)
 
     with ExitStack() as stack:
-        open_settings(stack)  # so that problems with the catalogue show now
+        open_settings(stack)  # so that problems with the catalog show now
     outputs = {name: load_output(name) for name in list_outputs()}
     offered = {name: output for name, output in outputs.items() if out is not None or not output.copies}
     token = secrets.token_urlsafe(24)

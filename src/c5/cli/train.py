@@ -1,4 +1,4 @@
-"""`c5 train`: a model from labelled data."""
+"""`c5 train`: a model from labeled data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from c5.errors import ParameterError
 
 if TYPE_CHECKING:
     from c5.metrics import Statistics
-    from c5.training.run import Plan
     from c5.training.run import Progress as Done
+    from c5.training.run import TrainingPlan
 
 
 def train(
@@ -33,16 +33,24 @@ def train(
         Recipe | None,
         typer.Option(help="bundled (default): the bundled model's; plain: real cameras only; paper: the paper's."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file: a recipe, and the fields it changes.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A TOML file: a recipe, the fields it changes, the augmentation."),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="A field of the recipe: m=7, n=128, G=true, uv=false ..."),
     ] = None,
     epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.", min=0)] = None,
-    hold_out: Annotated[list[str] | None, typer.Option(help="A camera to validate on, not to train on.")] = None,
+    hold_out: Annotated[
+        list[str] | None,
+        typer.Option(help="A camera, or a published fold as fold:1, to validate on, not to train on."),
+    ] = None,
     augmentation: AugmentationName = None,
-    made: Annotated[int | None, typer.Option(help="How many images to make; default: 5,000.", min=1)] = None,
+    made: Annotated[
+        int | None, typer.Option(help="How many images to make, if any are made; default: 5,000.", min=1)
+    ] = None,
     matrices: MatricesFile = None,
     bfloat16: Bfloat16 = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events too.")] = False,
@@ -52,12 +60,12 @@ def train(
     Needs the train extra. Uses a GPU where there is one, or several: `torchrun --nproc-per-node 8 -m c5 train ...`.
     """
     start_torch()
-    from c5.training.config import VirtualTraining, make_config, read_config, set_fields
-    from c5.training.making import PAPER_MADE, default_making, find_making
-    from c5.training.run import Plan
+    from c5.training.config import ReadConfig, VirtualTraining, make_config, read_config, set_fields
+    from c5.training.making import plan_making
+    from c5.training.run import TrainingPlan
 
     if resume is not None:
-        chosen = (data, out, recipe, config, settings, hold_out, augmentation, matrices, bfloat16, overwrite)
+        chosen = (data, out, recipe, config, settings, hold_out, augmentation, made, matrices, bfloat16, overwrite)
         if any(chosen) or seed is not None:
             raise ParameterError("--resume takes everything from the run: give only --epochs or --tensorboard too")
         _run(resume, None, tensorboard, epochs=epochs)
@@ -66,8 +74,9 @@ def train(
         raise ParameterError("give the data and --out RUN, or --resume RUN")
     if recipe is not None and config is not None:
         raise ParameterError("--config says which recipe it changes: leave --recipe out")
-    training = make_config(recipe or Recipe.BUNDLED) if config is None else read_config(config)
-    training = set_fields(training, settings or [])
+    wanted = recipe or Recipe.BUNDLED
+    read = ReadConfig(make_config(wanted), wanted) if config is None else read_config(config)
+    training = set_fields(read.config, settings or [])
     training = replace(
         training,
         seed=training.seed if seed is None else seed,
@@ -75,17 +84,19 @@ def train(
         bfloat16=bfloat16 or training.bfloat16,
     )
     known = str(matrices.resolve()) if matrices else None
-    if augmentation is None:
-        making = default_making(recipe or Recipe.BUNDLED, known, made)
-    else:
-        making = find_making(augmentation, made or PAPER_MADE["c5"], known)
+    making = plan_making(read.recipe, augmentation or read.augmentation, known, made)
+    makes = making is not None and making.count > 0
+    if made is not None and not makes:
+        raise ParameterError("--made: no images are made by this recipe; add --augmentation, or leave it out")
     table = known if isinstance(training, VirtualTraining) else None
-    plan = Plan(training, [str(path.resolve()) for path in data], hold_out or [], making, table)
+    if known is not None and table is None and not makes:
+        raise ParameterError("--matrices: this recipe needs none; add --augmentation, or leave it out")
+    plan = TrainingPlan(training, [str(path.resolve()) for path in data], hold_out or [], making, table)
     _run(out, plan, tensorboard, overwrite)
 
 
 def _run(
-    folder: Path, plan: Plan | None, tensorboard: bool, overwrite: bool = False, epochs: int | None = None
+    folder: Path, plan: TrainingPlan | None, tensorboard: bool, overwrite: bool = False, epochs: int | None = None
 ) -> None:
     """Train epoch by epoch: a bar on a terminal, lines elsewhere."""
     from c5.training.command import run_training
@@ -104,7 +115,7 @@ def _run(
 
         shown: list[tuple[TaskID, Log]] = []
 
-        def report(planned: Plan, done: Done) -> None:
+        def report(planned: TrainingPlan, done: Done) -> None:
             total, epoch = planned.config.epochs, done.epoch
             text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
             if not shown:

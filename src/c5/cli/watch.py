@@ -12,22 +12,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from c5.cli.balance import Run, balance, check_copies, find_outputs, make_settings, open_catalog
+from c5.cli.balance import (
+    OUTPUT_FLAGS,
+    SETTINGS,
+    Run,
+    balance,
+    check_copies,
+    find_outputs,
+    make_settings,
+    offer_outputs,
+    open_catalog,
+)
 from c5.cli.console import complain, errors
+from c5.cli.options import LOOKS
 from c5.errors import ParameterError, ReadError
 
 if TYPE_CHECKING:
+    from c5.io.versions import Version
     from c5.photos.balancing import Settings
-    from c5.photos.files import Photographs, Version
-
-NOT_HERE = {"files", "out", "sheet", "as_json", "as_csv", "overwrite", "replace_custom", "undo", "dry_run"}
-"""Options of `c5 balance` that make no sense for photographs that are still to come."""
+    from c5.photos.files import Photographs
 
 
 def with_options_of_balance(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `c5 balance`, in place of its `**options`."""
+    """Give a command those options of `c5 balance` that count for each photograph, in place of its `**options`."""
     own = inspect.signature(command, eval_str=True).parameters
-    shared = {name: each for name, each in inspect.signature(balance).parameters.items() if name not in NOT_HERE}
+    offered = {"ctx", "catalog", *OUTPUT_FLAGS, *LOOKS, *SETTINGS}
+    shared = {name: each for name, each in inspect.signature(balance).parameters.items() if name in offered}
     named = {name: each for name, each in own.items() if name != "options"} | shared
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in named.values()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -57,7 +67,7 @@ def watch(
 
     outputs = find_outputs(options)
     if not outputs:
-        raise ParameterError("say what is to be written: --xmp, --pp3, --darktable, --dng or --preview")
+        raise ParameterError(f"say what is to be written: {offer_outputs()}")
     for folder in folders:
         if not os.path.isdir(folder):
             raise ReadError(f"{folder}: no such folder; give the one that photographs are copied to")
@@ -69,7 +79,7 @@ def watch(
     with ExitStack() as stack:
         known = open_catalog(catalog, stack)
         settings = make_settings(ctx, known, outputs)
-        run = Run(outputs, [], out, known, sheet=False, overwrite=False, replace_custom=False)
+        run = Run(outputs, {}, out, known)
         watcher = _Watcher(folders, run, list_photographs(folders))
         errors.print(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
         try:
@@ -97,7 +107,8 @@ class _Watcher:
 
     def look(self, settings: Settings) -> None:
         """Balance what is new and has not changed since the last check."""
-        from c5.photos.files import file_version, list_photographs
+        from c5.io.versions import file_version
+        from c5.photos.files import list_photographs
 
         self._name_gone()
         present = [folder for folder in self.folders if folder not in self.gone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from c5.cli.options import Datasets, MatricesFile, OutFolder, Overwrite, check_f
 
 def worst(
     data: Datasets,
-    estimates: Annotated[Path, typer.Option(help="The file that `c5 evaluate --estimates` wrote.")],
+    estimates: Annotated[Path, typer.Option(help="The file that `c5 evaluate --estimates` wrote, .csv or .parquet.")],
     out: OutFolder,
     overwrite: Overwrite = False,
     method: Annotated[str | None, typer.Option(help="The method to look at, if the file holds several.")] = None,
@@ -34,11 +35,11 @@ def worst(
     from c5.evaluation.worst import write_page
     from c5.regular import read_regular
 
-    check_free(out / "worst.md", overwrite)
+    for path in (out / "worst.md", *sorted(out.glob("*-worst.jpg"))):
+        check_free(path, overwrite)
     tested = read_estimates(estimates, read_samples(data), method, m)
     known = None if matrices is None else read_matrices(matrices)
-    page = write_page(
-        tested, out, count=count, matrices=known, track=lambda items: show_progress(list(items), "looking at images")
-    )
+    track = partial(show_progress, what="looking at images")
+    page = write_page(tested, out, count=count, matrices=known, track=track)
     print(read_regular(page).decode())
     console.print(page)

@@ -1,7 +1,7 @@
 """Cameras calibrated by their makers: two matrices per camera, as DNG files carry them, and what follows from them.
 
 `CameraMatrices` give the illuminant of a camera in the light of a black body, the temperature of an illuminant, and
-the matrix from white-balanced camera RGB to linear sRGB. Equations are those of the paper's appendix on augmentation.
+the matrix from white-balanced camera RGB to linear sRGB.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CameraMatrices:
         return self.matrix_a.tobytes() + self.matrix_d65.tobytes()
 
     def matrix(self, kelvin: ArrayLike) -> Float64s:
-        """(..., 3, 3) XYZ to camera RGB in light of a temperature, interpolated over its inverse (Eqs. 1 and 2).
+        """(..., 3, 3) XYZ to camera RGB in light of a temperature, interpolated over its inverse (Eqs. 15 and 16).
 
         Beyond the two calibration lights, the nearer matrix is used, as in the DNG specification.
         """
@@ -82,7 +82,7 @@ class CameraMatrices:
         return np.asarray(alpha * self.matrix_a + (1 - alpha) * self.matrix_d65)
 
     def illuminant(self, kelvin: ArrayLike) -> Float64s:
-        """(..., 3) the illuminant that the camera sees in the light of a black body (Eq. 3)."""
+        """(..., 3) the illuminant that the camera sees in the light of a black body (Eq. 17)."""
         temperatures = np.asarray(kelvin, dtype=np.float64)
         white = xyz(np.stack([black_body(each) for each in temperatures.ravel()])).reshape(*temperatures.shape, 3)
         return as_illuminant(_see(self.matrix(temperatures), white))
@@ -92,7 +92,7 @@ class CameraMatrices:
         by angle."""
         likeness = as_illuminant(illuminant) @ self._curve.T  # (..., temperatures), cosines
         best = np.clip(likeness.argmax(axis=-1), 1, len(self._curve) - 2)
-        # The top of the parabola through the best step and its neighbours.
+        # The top of the parabola through the best step and its neighbors.
         low, mid, high = (np.take_along_axis(likeness, (best + i)[..., None], -1)[..., 0] for i in (-1, 0, 1))
         bend = np.minimum(low - 2 * mid + high, -1e-15)
         place = best + np.clip((low - high) / (2 * bend), -1, 1)

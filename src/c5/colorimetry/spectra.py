@@ -17,7 +17,7 @@ from c5.color import Float64s
 from c5.errors import ParameterError
 
 WAVELENGTHS: Float64s = np.arange(380.0, 731.0, 10.0)
-"""In nanometres."""
+"""In nanometers."""
 
 
 @cache
@@ -28,8 +28,13 @@ def read_spectra(kind: str) -> dict[str, Float64s]:
     return {row[1]: np.array(row[2:], dtype=np.float64) for row in csv.reader(lines) if row[0] == kind}
 
 
+def chart_surfaces() -> Float64s:
+    """(24, wavelengths) the reflectances of the patches of a color chart."""
+    return np.stack(list(read_spectra("chart").values()))
+
+
 def xyz(spectrum: ArrayLike) -> Float64s:
-    """CIE 1931 XYZ of spectra on the last axis, in the units of the spectrum (no normalisation)."""
+    """CIE 1931 XYZ of spectra on the last axis, in the units of the spectrum (no normalization)."""
     observer = np.stack([read_spectra("observer")[axis] for axis in "xyz"])
     return np.asarray(np.asarray(spectrum, dtype=np.float64) @ observer.T)
 
@@ -38,7 +43,7 @@ def black_body(kelvin: float) -> Float64s:
     """Planck's law, luminance 1: candles at 1900 K, lamps at 2300 to 3400 K."""
     if not 1000 <= kelvin <= 50000:
         raise ParameterError(f"a black body here has 1000 to 50000 K, not {kelvin:g}")
-    # Second radiation constant 1.4388e-2 m K; the first one falls out with the normalisation.
+    # Second radiation constant 1.4388e-2 m K; the first one falls out with the normalization.
     return unit_luminance(WAVELENGTHS**-5.0 / np.expm1(1.4388e7 / (WAVELENGTHS * kelvin)))
 
 

@@ -1,4 +1,4 @@
-"""Labelled photographs, one module per layout on disk."""
+"""Labeled photographs, one module per layout on disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from c5 import plugins
-from c5.datasets import cube, ffcc, folder, gehler_shi, intel_tau, manifest, nus, pack, prepared, thumbnails
+from c5.datasets import cube, folder, gehler_shi, google_ffcc, intel_tau, manifest, nus, pack, prepared, thumbnails
 from c5.datasets.container import Report
 from c5.datasets.inspection import find_duplicates
 from c5.datasets.pack import PackedImage, write_pack
 from c5.datasets.sample import Capture, Dataset, Found, ImageFile, Pixels, Problem, Sample
 from c5.errors import DataError, ParameterError, PluginError
+from c5.words import plural
 
 __all__ = [
     "LAYOUTS",
@@ -31,7 +32,18 @@ __all__ = [
     "write_pack",
 ]
 
-LAYOUTS: tuple[Dataset, ...] = (pack, prepared, manifest, folder, ffcc, nus, gehler_shi, cube, thumbnails, intel_tau)
+LAYOUTS: tuple[Dataset, ...] = (
+    pack,
+    prepared,
+    manifest,
+    folder,
+    google_ffcc,
+    nus,
+    gehler_shi,
+    cube,
+    thumbnails,
+    intel_tau,
+)
 """The layouts of this package, in the order in which a folder is compared with them; plugins come after them."""
 
 
@@ -48,19 +60,19 @@ def find_layout(path: Path, name: str | None = None) -> Dataset:
             raise ParameterError(f"no layout is called {name!r}; there are {', '.join([*own, *found])}")
         return _PluginLayout(found[name])
     for layout in LAYOUTS:
-        if layout.recognises(path):
+        if layout.recognizes(path):
             return layout
 
     def look(plugin: plugins.Plugin) -> Dataset | None:
         layout = _PluginLayout(plugin)
-        return layout if layout.recognises(path) else None
+        return layout if layout.recognizes(path) else None
 
     others = plugins.use_all(plugins.DATASETS, own, look)
     for other in others.values():
         if other is not None:
             return other
     known = ", ".join([*own, *others])
-    raise DataError(f"{path}: no labelled images in a layout that is known ({known}); see docs/datasets.md")
+    raise DataError(f"{path}: no labeled images in a layout that is known ({known}); see docs/datasets.md")
 
 
 class _PluginLayout:
@@ -68,14 +80,14 @@ class _PluginLayout:
 
     def __init__(self, plugin: plugins.Plugin) -> None:
         self._plugin, self._layout = plugin, plugin.make()
-        missing = [part for part in ("DESCRIPTION", "recognises", "read") if not hasattr(self._layout, part)]
+        missing = [part for part in ("DESCRIPTION", "recognizes", "read") if not hasattr(self._layout, part)]
         if missing:
             raise PluginError(f"{plugin} is not a dataset layout: it has no {', '.join(missing)}")
         self.NAME, self.DESCRIPTION = plugin.name, str(self._layout.DESCRIPTION)
 
-    def recognises(self, folder: Path) -> bool:
+    def recognizes(self, folder: Path) -> bool:
         with plugins.guard(str(self._plugin)):
-            return bool(self._layout.recognises(folder))
+            return bool(self._layout.recognizes(folder))
 
     def read(self, folder: Path) -> Found:
         with plugins.guard(str(self._plugin)):
@@ -98,7 +110,8 @@ def read_samples(paths: Sequence[str | Path] | str | Path, layout: str | None = 
     for path in several:
         found = examine(path, layout)
         if found.problems:
-            more = f" (and {len(found.problems) - 1} more problems)" if len(found.problems) > 1 else ""
+            others = len(found.problems) - 1
+            more = f" (and {plural(others, 'more problem')}; check the dataset)" if others else ""
             raise DataError(f"{found.problems[0].message}{more}")
         samples += found.samples
     for duplicate in find_duplicates(samples):

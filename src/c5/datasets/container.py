@@ -1,4 +1,4 @@
-"""Files of labelled images: the container that packs and prepared sets share. docs/file-formats.md specifies it.
+"""Files of labeled images: the container that packs and prepared sets share. docs/file-formats.md specifies it.
 
 Records follow one another, each complete in itself, so that interrupted writing resumes where it stopped. The index at
 the end repeats their labels: opening a file reads nothing else, and a record is read when it is asked for.
@@ -23,7 +23,9 @@ import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
 from c5.errors import C5Error, DataError, ReadError, WriteError
+from c5.io.archives import inflate
 from c5.io.files import NOT_OWN
+from c5.io.shapes import MATRIX, THREE, OrNull, check_shape, parse_json
 from c5.regular import open_regular
 
 START = struct.Struct("<8sI")  # magic, version
@@ -37,10 +39,20 @@ MOST_INDEX_BYTES = 256 * 2**20
 
 SMALL_INDEX_BYTES = 2**20
 
-UNPACKING_ERRORS = (
-    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error, zlib.error
-)  # fmt: skip
-"""What JSON, struct and zlib raise on damaged bytes, and what lookups in damaged JSON raise."""
+ENTRY = {
+    "name": str,
+    "camera": str,
+    "dataset": str,
+    "scene": str | None,
+    "illuminant": THREE,
+    "ccm": OrNull(MATRIX),
+    "capture": OrNull((float | None,) * 3),
+    "fold": int | None,
+    "cameras": int | None,
+    "sources": int | None,
+}
+"""The JSON of the labels of one image."""
+PLACE = {"offset": int, "length": int}
 
 
 class Format(NamedTuple):
@@ -50,8 +62,12 @@ class Format(NamedTuple):
     version: int
     noun: str
     """What messages call such a file."""
+    image: dict[str, Any]
+    """The JSON that its records have as `image`, besides `source` and `content`."""
+    more: dict[str, Any]
+    """The JSON that its index has, besides that of every file."""
 
-    def recognises(self, path: Path) -> bool:
+    def recognizes(self, path: Path) -> bool:
         try:
             with open_regular(path) as file:
                 return file.read(len(self.magic)) == self.magic
@@ -61,7 +77,7 @@ class Format(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """An open file of labelled images, mapped into memory."""
+    """An open file of labeled images, mapped into memory."""
 
     path: Path
     form: Format
@@ -77,13 +93,10 @@ class Container:
 
     def samples(self, pixels: Callable[[Container, int, dict[str, Any]], Pixels]) -> list[Sample]:
         """Its samples, from the index; `pixels` is a kind of `Record` that is a source of pixels."""
-        try:
-            names, entries = self.index["names"], self.index["samples"]
-            check_types(names, str)
-            sets = [frozenset(names[number] for number in numbers) for numbers in self.index["sets"]]
-            return [_as_sample(pixels(self, number, entry), entry, sets) for number, entry in enumerate(entries, 1)]
-        except UNPACKING_ERRORS as error:
-            raise DataError(f"{self.path}: its index is damaged: {error!r}; copy or make it again") from error
+        names = self.index["names"]
+        sets = [frozenset(names[number] for number in numbers) for numbers in self.index["sets"]]
+        entries = enumerate(self.index["samples"], 1)
+        return [_as_sample(pixels(self, number, entry), entry, sets) for number, entry in entries]
 
     @cached_property
     def content(self) -> mmap.mmap:
@@ -114,16 +127,15 @@ class Record:
         return self.container.path
 
     @contextmanager
-    def open(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The head and the payload of the record, checked. Errors inside the block are reported as a damaged file."""
-        entry = self.entry
+    def open(self) -> Iterator[bytes]:
+        """The payload of the record, checked. A ReadError inside the block is reported as a damaged file."""
+        entry, content = self.entry, self.container.content
         try:
-            data = self.container.content[entry["offset"] : entry["offset"] + entry["length"]]
-            head, payload = open_chunk(data, RECORD)
-            if head["name"] != entry["name"] or head["image"]["content"] != entry["image"]["content"]:
-                raise ValueError("another record is in its place")
-            yield head, payload
-        except (OSError, RuntimeError, *UNPACKING_ERRORS) as error:
+            head, payload = open_chunk(content[entry["offset"] : entry["offset"] + entry["length"]], RECORD)
+            if (head.get("name"), head.get("image")) != (entry["name"], entry["image"]):
+                raise ReadError("another record is in its place")
+            yield payload
+        except ReadError as error:
             where = f"{self.path}: record {self.number} ({entry['name']})"
             raise DataError(f"{where} is damaged: {error}; copy or make the file again") from error
 
@@ -141,76 +153,65 @@ def _read_index(path: Path, file: BinaryIO, form: Format) -> dict[str, Any]:
     size = file.seek(0, os.SEEK_END)
     try:
         file.seek(max(0, size - END.size))
-        offset, magic = END.unpack(file.read(END.size))
+        offset, magic = END.unpack(file.read(END.size).rjust(END.size))
         if magic != form.magic or version < form.version or not START.size <= offset < size:
-            raise ValueError(f"it does not end as a {form.noun} does")
+            raise ReadError(f"it does not end as a {form.noun} does")
         file.seek(offset)
         _, payload = open_chunk(file.read(size - END.size - offset), INDEX)
-        unpacker = zlib.decompressobj()
-        index = json.loads(unpacker.decompress(payload, min(MOST_INDEX_BYTES, offset + SMALL_INDEX_BYTES)))
-        if not isinstance(index, dict):
-            raise ValueError("its index is not a table")
-        for entry in index["samples"]:
-            _check_place(entry, offset)
+        text = inflate(payload, min(MOST_INDEX_BYTES, offset + SMALL_INDEX_BYTES))
+        image = {"source": str, "content": str, **form.image}
+        shape = {"names": [str], "sets": [[int]], "samples": [{**ENTRY, **PLACE, "image": image}], **form.more}
+        index: dict[str, Any] = parse_json(text, shape, "its index")
+        _check_references(index, offset)
         return index
-    except UNPACKING_ERRORS as error:
+    except ReadError as error:
         remedy = "copy it again, or let the command that writes it finish"
         raise DataError(f"{path}: cut short or damaged: {error}; {remedy}") from error
 
 
-def _check_place(entry: dict[str, Any], end: int) -> None:
-    offset, length = entry["offset"], entry["length"]
-    if type(offset) is not int or type(length) is not int or not START.size <= offset < offset + length <= end:
-        raise ValueError("a record lies outside the file")
+def _check_references(index: dict[str, Any], end: int) -> None:
+    """Raise a ReadError for a record outside the file, a name or a set that is not there, or a light that cannot be."""
+    names, sets = range(len(index["names"])), range(len(index["sets"]))
+    if not all(number in names for members in index["sets"] for number in members):
+        raise ReadError("a set has a name that is not there")
+    for entry in index["samples"]:
+        offset, length = entry["offset"], entry["length"]
+        if not START.size <= offset < offset + length <= end:
+            raise ReadError("a record lies outside the file")
+        if not all(entry[which] is None or entry[which] in sets for which in ("cameras", "sources")):
+            raise ReadError(f"{entry['name']!r:.80} is of a set that is not there")
+        if min(entry["illuminant"]) <= 0:
+            raise ReadError(f"the illuminant of {entry['name']!r:.80} is not three positive numbers")
 
 
 def open_chunk(data: bytes, kind: bytes) -> tuple[dict[str, Any], bytes]:
     """The head and the payload of a chunk, if it is whole and of that kind."""
     if len(data) < CHUNK.size + CRC.size:
-        raise ValueError("the file ends inside it")
+        raise ReadError("the file ends inside it")
     found, head, payload = CHUNK.unpack_from(data)
     if found != kind or len(data) != CHUNK.size + head + payload + CRC.size:
-        raise ValueError("it does not begin as it should, or the file ends inside it")
+        raise ReadError("it does not begin as it should, or the file ends inside it")
     if zlib.crc32(memoryview(data)[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:
-        raise ValueError("its checksum does not fit")
+        raise ReadError("its checksum does not fit")
     start = CHUNK.size + head
-    described = json.loads(data[CHUNK.size : start])
-    if not isinstance(described, dict):
-        raise ValueError("its head is not a table")
-    return described, data[start : -CRC.size]
+    return parse_json(data[CHUNK.size : start], dict, "its head"), data[start : -CRC.size]
 
 
 def _as_sample(pixels: Pixels, entry: dict[str, Any], sets: list[frozenset[str]]) -> Sample:
-    capture, fold = entry["capture"], entry["fold"]
-    ccm = None if entry["ccm"] is None else np.array(entry["ccm"], dtype=np.float64).reshape(3, 3)
-    illuminant = np.array(entry["illuminant"], dtype=np.float64)
-    if illuminant.shape != (3,) or not (np.isfinite(illuminant).all() and illuminant.min() > 0):
-        raise ValueError(f"the illuminant of {entry['name']} is not three positive numbers")
-    if not (ccm is None or np.isfinite(ccm).all()) or not np.isfinite([each or 0 for each in capture or []]).all():
-        raise ValueError(f"the labels of {entry['name']} are not finite")
-    check_types([entry["image"]["content"], *(entry[key] for key in ("name", "camera", "dataset"))], str)
-    check_types([entry["scene"] or ""], str)
-    check_types([fold or 0], int)
+    capture, ccm = entry["capture"], entry["ccm"]
     return Sample(
         pixels,
-        illuminant,
+        np.array(entry["illuminant"], dtype=np.float64),
         camera=entry["camera"],
         dataset=entry["dataset"],
         name=entry["name"],
         scene=entry["scene"],
-        ccm=ccm,
+        ccm=None if ccm is None else np.array(ccm, dtype=np.float64),
         capture=None if capture is None else Capture(*capture),
-        fold=fold,
+        fold=entry["fold"],
         cameras=frozenset() if entry["cameras"] is None else sets[entry["cameras"]],
         sources=frozenset() if entry["sources"] is None else sets[entry["sources"]],
     )
-
-
-def check_types(values: list[Any], kind: type) -> None:
-    """Raise TypeError for a value of another type."""
-    for value in values:
-        if type(value) is not kind:
-            raise TypeError(f"{value!r:.80} should be of type {kind.__name__}")
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def write_container(
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.exists() and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give overwrite=True")
-    if path.exists() and not form.recognises(path):
+    if path.exists() and not form.recognizes(path):
         raise WriteError(f"{path}: {NOT_OWN}")
     part = path.with_name(path.name + ".part")
     try:
@@ -340,12 +341,11 @@ class _Draft:
             raise _in_the_way(Path(self.file.name))
         self.file.write(start[len(found) :])
         self._end = position = START.size
-        with suppress(*UNPACKING_ERRORS):
+        with suppress(ReadError):
             while True:
                 chunk = _read_chunk(self.file, position)
                 head, _ = open_chunk(chunk, RECORD)
-                check_types([head["name"], head["image"]["source"]], str)
-                check_types([head["names"], head["sets"]], list)
+                check_shape(head, {"name": str, "image": {"source": str}})
                 self._kept.append({**head, "offset": position, "length": len(chunk)})
                 position += len(chunk)
 
@@ -463,6 +463,8 @@ def _read_chunk(file: BinaryIO, position: int) -> bytes:
     size = file.seek(0, os.SEEK_END)
     file.seek(position)
     prefix = file.read(CHUNK.size)
+    if len(prefix) < CHUNK.size:
+        return prefix
     _, head, payload = CHUNK.unpack(prefix)
     return prefix + file.read(min(head + payload + CRC.size, size))
 

@@ -46,7 +46,7 @@ class CubeImage(ImageFile):
         return hashlib.sha256(f"saturates at its largest number {super().digest()}".encode()).hexdigest()
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(path.name.lower() in DATASETS for path in glance(folder))
 
 

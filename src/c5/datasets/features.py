@@ -13,10 +13,11 @@ from c5.classical import METHODS
 from c5.color import Float32s, Float64s
 from c5.datasets import palettes
 from c5.datasets.palettes import Palettes, make_palettes
-from c5.errors import ImageError
+from c5.errors import ImageError, ReadError
 from c5.fingerprints import fingerprint, probe
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import Crop, LinearImage, shrink
+from c5.io.archives import inflate
 from c5.zones import average_zones
 
 Made = TypeVar("Made", covariant=True)
@@ -45,7 +46,7 @@ class Feature(Protocol[Made]):
         ...
 
     def decode(self, data: bytes) -> Made:
-        """Undo `encode`; damaged bytes raise an error of `zlib`, `struct` or NumPy."""
+        """Undo `encode`; damaged bytes raise a ReadError."""
         ...
 
 
@@ -115,10 +116,7 @@ class VividnessFeature:
         return np.asarray(histogram(image, Grid()).vividness, dtype="<f8").tobytes()
 
     def decode(self, data: bytes) -> float:
-        (value,) = np.frombuffer(data, "<f8")
-        if not np.isfinite(value):
-            raise ValueError("a vividness is not finite")
-        return float(value)
+        return float(_parse_numbers(data, 1)[0])
 
 
 @dataclass(frozen=True)
@@ -137,10 +135,14 @@ class EstimateFeature:
 
     def decode(self, data: bytes) -> Float64s:
         """(3,) unit RGB."""
-        values = np.frombuffer(data, "<f8").reshape(3).astype(np.float64)
-        if not np.isfinite(values).all():
-            raise ValueError("an estimate is not finite")
-        return values
+        return _parse_numbers(data, 3)
+
+
+def _parse_numbers(data: bytes, count: int) -> Float64s:
+    values = np.frombuffer(data, "<f8").astype(np.float64) if len(data) == 8 * count else np.array(np.nan)
+    if not np.isfinite(values).all():
+        raise ReadError(f"not {count} finite numbers")
+    return values
 
 
 @cache
@@ -168,17 +170,21 @@ def encode_sparse(rows: Float32s, lag: int) -> bytes:
 def decode_sparse(data: bytes, shape: tuple[int, int], lag: int) -> Float32s:
     """Undo `encode_sparse`."""
     size = shape[0] * shape[1]
-    raw = np.frombuffer(zlib.decompressobj().decompress(data, size // 8 + 2 * size), np.uint8)
+    raw = np.frombuffer(inflate(data, size // 8 + 2 * size), np.uint8)
+    if raw.size < size // 8:
+        raise ReadError("histograms are cut short")
     filled = np.unpackbits(raw[: size // 8]).reshape(shape).astype(np.bool_)
     for row in range(lag, shape[0]):
         filled[row] ^= filled[row - lag]
+    if raw.size != size // 8 + 2 * np.count_nonzero(filled):
+        raise ReadError("histograms are cut short")
     high, low = raw[size // 8 :].reshape(2, -1).astype(np.uint16)
     codes = np.zeros(shape, np.uint16)
     codes[filled] = (high << 8) + low
     for row in range(lag, shape[0]):
         codes[row] += codes[row - lag] * filled[row]
     if codes.max(initial=0) >= CODES:
-        raise ValueError("a number is out of range")
+        raise ReadError("a number is out of range")
     return np.asarray(np.take(palettes.code_weights(STEP, CODES), codes), dtype=np.float32)
 
 

@@ -28,7 +28,7 @@ LABEL_SUFFIX = "_metadata.json"
 KEYS = ("illuminant_color_raw", "gt_ill")
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(MARK in path.name for path in glance(folder))
 
 

@@ -33,7 +33,7 @@ LABELS = "real_illum*.mat"
 FOLDS = "threefoldCVsplit.mat"
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(
         path.match(LABELS) or (path.suffix.lower() == ".png" and set(CAMERAS) & set(_folders(path, folder)))
         for path in glance(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 MOST_NAMES = 20_000
 MOST_NAMES_IN_A_FOLDER = 4_000
-"""How many names are looked at: enough to recognise a layout, too few to take long."""
+"""How many names are looked at: enough to recognize a layout, too few to take long."""
 
 
 def glance(folder: Path) -> Iterator[Path]:

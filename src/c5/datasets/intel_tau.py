@@ -28,7 +28,7 @@ DESCRIPTION = "INTEL-TAU as downloaded: CAMERA/field_1_cameras/NAME.tiff with NA
 KINDS = ("field_1_camera", "field_1_cameras", "field_3_cameras", "lab_printouts", "lab_realscene")
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(
         path.suffix.lower() == ".wp" or (path.suffix.lower() in (".tif", ".tiff") and path.parent.name in KINDS)
         for path in glance(folder)
@@ -43,6 +43,7 @@ def read(folder: Path) -> Found:
         with found.noting(path):
             folds |= _read_fold(path)
     first = min(folds.values(), default=0)  # they may be counted from 0 or 1
+    folds = {image: number - first for image, number in folds.items()}
     for path in images:
         with found.noting(path):
             illuminant = _read_white_point(path.with_suffix(".wp"))
@@ -53,9 +54,7 @@ def read(folder: Path) -> Found:
             scene = f"{kind or 'images'}/{int(numbers[-1])}" if numbers else None
             name = "/".join(filter(None, ("INTEL-TAU", camera, kind, path.stem)))
             fold = _find_fold(path, folds)
-            place_of_fold = None if fold is None else fold - first
-            sample = Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene, fold=place_of_fold)
-            found.samples.append(sample)
+            found.samples.append(Sample(ImageFile(path), illuminant, camera, "INTEL-TAU", name, scene, fold=fold))
     used = {path.with_suffix(".wp") for path in images}
     found.note_unused(
         files_below(folder, "*.wp"), used, "has no TIFF image beside it; complete the folder or remove it"

@@ -32,7 +32,7 @@ MOST_NAMED = 20
 """If more rows than this cannot be used, they are counted and only the first is named."""
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     try:
         return (folder / FILE).is_file()
     except OSError:

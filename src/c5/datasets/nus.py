@@ -25,7 +25,7 @@ DESCRIPTION = "NUS 8-camera as downloaded: CAMERA_gt.mat and CAMERA_0001.PNG"
 LABEL_SUFFIX = "_gt.mat"
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(path.name.endswith(LABEL_SUFFIX) for path in glance(folder))
 
 

@@ -12,16 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools
-from c5.datasets.container import Container, Encoded, Format, Record, Report, check_types, write_container
+from c5.datasets.container import Container, Encoded, Format, Record, Report, write_container
 from c5.datasets.sample import Found, Sample
+from c5.errors import ReadError
 from c5.image import WORKING_PIXELS, LinearImage, require_counts, shrink
+from c5.io.archives import inflate
+from c5.io.readers import decoding
 from c5.io.tiff import load_imagecodecs
 from c5.parallel import in_parallel
 
 NAME = "pack"
 DESCRIPTION = "a .c5data pack"
 
-FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images")
+IMAGE = {"height": int, "width": int, "codec": str, "pixels": int}
+FORMAT = Format(b"\x89C5DATA\n", 1, "pack of images", image=IMAGE, more={})
 CODEC = "jpegxl"
 MOST_PIXELS = 2 * WORKING_PIXELS
 
@@ -30,15 +34,15 @@ class PackedImage(Record):
     """The pixels of one record of a pack."""
 
     def read(self) -> LinearImage:
-        with self.open() as (head, payload):
-            image = _decode(head["image"], payload)
+        with self.open() as payload:
+            image = _decode(self.entry["image"], payload)
         return LinearImage(*image, source=f"{self.path}: {self.entry['name']}")
 
     def digest(self) -> str:
         return str(self.entry["image"]["content"])
 
 
-recognises = FORMAT.recognises
+recognizes = FORMAT.recognizes
 
 
 def read(path: Path) -> Found:
@@ -63,17 +67,19 @@ def _decode(image: dict[str, Any], payload: bytes) -> tuple[NDArray[np.uint16], 
     """Pixels, mask and clipped flags of a record."""
     imagecodecs = load_imagecodecs()
     if image["codec"] != CODEC:
-        raise ValueError(f"its codec {image['codec']!r} is not known: run pip install --upgrade c5-awb")
+        raise ReadError(f"its codec {image['codec']!r} is not known: run pip install --upgrade c5-awb")
     size = (image["height"], image["width"])
-    check_types(list(size), int)
     if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
-        raise ValueError(f"{size[1]}x{size[0]} pixels are more than the working size")
+        raise ReadError(f"{size[1]}x{size[0]} pixels are more than the working size")
     pixels = np.empty((*size, 3), np.uint16)  # which the decoder checks before it allocates anything
-    imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1, out=pixels)
+    with decoding("pack it again"):
+        imagecodecs.jpegxl_decode(payload[: image["pixels"]], numthreads=1, out=pixels)
     if len(payload) == image["pixels"]:
         return pixels, np.ones(size, np.bool_), np.zeros(size, np.bool_)
     count = 2 * size[0] * size[1]
-    bits = np.frombuffer(zlib.decompressobj().decompress(payload[image["pixels"] :], count // 8 + 1), np.uint8)
+    bits = np.frombuffer(inflate(payload[image["pixels"] :], count // 8 + 1), np.uint8)
+    if len(bits) < count / 8:
+        raise ReadError("its flags are cut short")
     masked, clipped = np.unpackbits(bits, count=count).reshape(2, *size).astype(np.bool_)
     return pixels, ~masked, clipped
 

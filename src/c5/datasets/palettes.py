@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from c5.color import Float32s, Float64s
 from c5.datasets.growing import Growing
-from c5.errors import ImageError
+from c5.errors import ImageError, ReadError
 from c5.histograms import Grid, cell_position, cell_weights
 from c5.image import WORKING_PIXELS, Crop, LinearImage, shrink
+from c5.io.archives import inflate
 
 POINTS = 1024
 """Most colors in a palette; beyond that, the rarest are left out."""
@@ -123,15 +124,19 @@ def encode(palettes: Palettes) -> bytes:
 
 
 def decode(data: bytes, powers: tuple[int, ...]) -> Palettes:
-    """Undo `encode`. Damaged bytes raise `ValueError`, `struct.error`, `zlib.error` or `IndexError`."""
+    """Undo `encode`. Damaged bytes raise a ReadError."""
     views = len(VIEWS)
     most = _COUNT.size + 4 * views + 2 * views + 2 * views * POINTS * (2 + len(powers))
-    raw = zlib.decompressobj().decompress(data, most)
-    (kept,) = _COUNT.unpack_from(raw)
+    raw = inflate(data, most)
+    (kept,) = _COUNT.unpack_from(raw.ljust(_COUNT.size, b"\0"))
+    if len(raw) < _COUNT.size + 2 * kept + 2 * views:
+        raise ReadError("palettes are cut short")
     counts = np.frombuffer(raw, "<u2", kept, _COUNT.size).astype(np.int64)
     numbers = np.frombuffer(raw, np.uint8, 2 * views, _COUNT.size + 2 * kept)
     starts = np.cumsum([0, *counts])
     total = int(starts[-1])
+    if len(raw) != _COUNT.size + 2 * kept + 2 * views + total * (2 + len(powers)) or numbers.max() >= kept:
+        raise ReadError("palettes are cut short")
     planes = np.frombuffer(raw, np.uint8, total * (2 + len(powers)), _COUNT.size + 2 * kept + 2 * views)
     planes = planes.reshape(2 + len(powers), total)
     steps = planes[0].astype(np.int32) + 256 * planes[1].astype(np.int32)
@@ -140,7 +145,7 @@ def decode(data: bytes, powers: tuple[int, ...]) -> Palettes:
         if start and count:  # cells are counted from the first of each palette
             cells[start : start + count] -= cells[start] - steps[start]
     if total and not 0 <= cells.min() <= cells.max() < (FINE.bins + 3) ** 2:
-        raise ValueError("a color lies outside the grid")
+        raise ReadError("a color lies outside the grid")
     spans = np.stack([starts[numbers], counts[numbers]], axis=-1).reshape(1, views, 2, 2)
     return Palettes(powers, cells.astype(np.int16), np.ascontiguousarray(planes[2:].T), spans)
 

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from c5.datasets.container import BusyError, Container, Encoded, Format, Record, Report, check_types, write_container
+from c5.datasets.container import BusyError, Container, Encoded, Format, Record, Report, write_container
 from c5.datasets.features import Feature, prepare_image
 from c5.datasets.sample import Decoded, Found, Prepared, Sample
-from c5.errors import DataError, DataWarning
+from c5.errors import DataError, DataWarning, ReadError
 from c5.image import LinearImage
 from c5.io.files import cache_folder
 from c5.parallel import in_parallel, in_processes
@@ -29,7 +29,7 @@ from c5.parallel import in_parallel, in_processes
 NAME = "set"
 DESCRIPTION = "a .c5set prepared set"
 
-FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set")
+FORMAT = Format(b"\x89C5SET\r\n", 1, "prepared set", image={"pixels": str, "lengths": [int]}, more={"features": [str]})
 
 FEW = 16
 """Starting processes does not pay for fewer images."""
@@ -52,25 +52,20 @@ class PreparedImage(Record):
 
     def find(self, key: str, decode: Callable[[bytes], Decoded]) -> Decoded:
         """The feature of the image that has this key."""
-        with self.open() as (_, payload):
-            lengths = self.entry["image"]["lengths"]
-            place = self.container.index["features"].index(key)
-            start = sum(lengths[:place])
+        lengths, place = self.entry["image"]["lengths"], self.container.index["features"].index(key)
+        start = sum(lengths[:place])
+        with self.open() as payload:
+            if len(lengths) <= place or min(lengths) < 0:
+                raise ReadError("it does not have every feature")
             return decode(payload[start : start + lengths[place]])
 
 
-recognises = FORMAT.recognises
+recognizes = FORMAT.recognizes
 
 
 def read(path: Path) -> Found:
     """The samples of a set, from its index. Each record is checked when it is read."""
-    opened = Container.open(path, FORMAT)
-    try:
-        check_types(opened.index["features"], str)
-        check_types([entry["image"]["pixels"] for entry in opened.index["samples"]], str)
-    except (LookupError, TypeError):
-        raise DataError(f"{path}: its index is damaged: it does not say what it holds; copy or make it again") from None
-    samples = opened.samples(PreparedImage)
+    samples = Container.open(path, FORMAT).samples(PreparedImage)
     return Found([replace(sample, prepared=cast(PreparedImage, sample.pixels)) for sample in samples], [])
 
 

@@ -1,4 +1,4 @@
-"""One labelled photograph, whatever layout it comes from, and what every layout must offer."""
+"""One labeled photograph, whatever layout it comes from, and what every layout must offer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from c5.color import Bools, Float64s
 from c5.errors import DataError
 from c5.image import LinearImage
 from c5.io.files import read_bytes
-from c5.io.raw import read_photograph
+from c5.io.raw import Photograph, read_photograph
 from c5.io.readers import MAX_PIXELS, read_mask
 
 Decoded = TypeVar("Decoded")
@@ -65,6 +65,10 @@ class ImageFile:
     """An image of the same size, 0 where a pixel does not count."""
 
     def read(self) -> LinearImage:
+        return self.read_photograph().image
+
+    def read_photograph(self) -> Photograph:
+        """The image, and what else its file says."""
         black = float(np.min(self.black))
         white = None if self.white is None else float(np.max(self.white))
         photograph = read_photograph(self.path, black=black, white=white, pixels=MAX_PIXELS)
@@ -76,12 +80,12 @@ class ImageFile:
             image = replace(image, rgb=np.clip(rgb, 0, 1), clipped=image.clipped | (rgb >= 1 - 1e-6).any(axis=-1))
         if self.mask is not None:
             image = replace(image, mask=image.mask & self._read_mask(photograph.size, image.rgb.shape[:2]))
-        if not self.masked:
-            return image
-        height, width = image.rgb.shape[:2]
-        drawn_on = self.drawn_on or photograph.size[::-1]
-        polygons = [polygon * (width / drawn_on[0], height / drawn_on[1]) for polygon in self.masked]
-        return replace(image, mask=image.mask & ~cover(polygons, (height, width)))
+        if self.masked:
+            height, width = image.rgb.shape[:2]
+            drawn_on = self.drawn_on or photograph.size[::-1]
+            polygons = [polygon * (width / drawn_on[0], height / drawn_on[1]) for polygon in self.masked]
+            image = replace(image, mask=image.mask & ~cover(polygons, (height, width)))
+        return replace(photograph, image=image)
 
     def _read_mask(self, size: tuple[int, int], shape: tuple[int, ...]) -> Bools:
         assert self.mask is not None
@@ -95,7 +99,7 @@ class ImageFile:
     def digest(self) -> str:
         return self._digest
 
-    @cached_property  # evaluation and the cache of histograms both ask, and it reads all of the file
+    @cached_property  # it reads all of the file, and evaluations and prepared sets both ask for it
     def _digest(self) -> str:
         content = read_bytes(self.path)
         if self.mask is not None:
@@ -164,6 +168,11 @@ class Sample:
         """Whether augmentation made it, rather than a camera."""
         return self.sources != frozenset({self.name})
 
+    @property
+    def of_one_photograph(self) -> bool:
+        """Whether it is a photograph, or made from nothing else, as zones are."""
+        return len(self.sources) == 1 and self.cameras == {self.camera}
+
     def read(self) -> LinearImage:
         return replace(self.pixels.read(), camera=self.camera)
 
@@ -203,7 +212,7 @@ class Dataset(Protocol):
     @property
     def DESCRIPTION(self) -> str: ...  # noqa: N802
 
-    def recognises(self, folder: Path) -> bool:
+    def recognizes(self, folder: Path) -> bool:
         """Whether the folder looks like this layout. Quick: it looks at some names, not into images. Never raises."""
         ...
 

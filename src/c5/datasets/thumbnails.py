@@ -57,21 +57,21 @@ class Thumbnail(ImageFile):
         return hashlib.sha256(f"clipped at {CLIPPED} {super().digest()}".encode()).hexdigest()
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(path.parent.name == IMAGES and path.parent.parent.name in CAMERAS for path in glance(folder))
 
 
 def read(folder: Path) -> Found:
     found = Found([], [])
     arrays = files_below(folder, "*.npy")
-    labelled: set[Path] = set()
+    labeled: set[Path] = set()
     for path in arrays:
         place = path.parent.resolve()
         if place.name != IMAGES or place.parent.name not in CAMERAS:
             continue
         dataset, camera = CAMERAS[place.parent.name]
         label = path.parent.parent / LABELS / path.name
-        labelled.add(label)
+        labeled.add(label)
         with found.noting(path):
             illuminant = as_label(_read_array(label), label)
             match = re.search(r"(field\d?cam|lab[a-z]*)_?(\d+)", path.stem)  # the same scene, whatever the camera
@@ -79,7 +79,7 @@ def read(folder: Path) -> Found:
             name = f"{dataset}/{camera}/{path.stem}"
             found.samples.append(Sample(Thumbnail(path), illuminant, camera, dataset, name, scene))
     labels = [path for path in arrays if path.parent.name == LABELS and path.parent.parent.name in CAMERAS]
-    found.note_unused(labels, labelled, f"has no image in {IMAGES}; complete the folder or remove it")
+    found.note_unused(labels, labeled, f"has no image in {IMAGES}; complete the folder or remove it")
     return found
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from c5.color import Bools, Float32s, Floats
-from c5.errors import ImageError
+from c5.errors import ImageError, ReadError
 from c5.fingerprints import fingerprint, probe
 from c5.histograms import erode, gradients_of, pad
 from c5.image import LinearImage, require_counts, shrink
+from c5.io.archives import inflate
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,12 @@ class TorusFeature:
 
     def decode(self, data: bytes) -> Float32s:
         n = self.torus.bins
-        raw = zlib.decompressobj().decompress(data, 4 * n * n)
+        raw = inflate(data, 4 * n * n)
+        if len(raw) != 4 * n * n:
+            raise ReadError("histograms of another size")
         histograms = np.frombuffer(raw, "<f2").reshape(2, n, n).astype(np.float32) ** 2
         if not np.isfinite(histograms).all():
-            raise ValueError("histograms are not finite")
+            raise ReadError("histograms are not finite")
         return histograms
 
 
@@ -57,7 +60,7 @@ PROBE_SEED = 90
 def wrapped_histograms(image: LinearImage, torus: Torus) -> Float32s:
     """The log-chroma histograms of an image's pixels and of its edges on a torus, float32 (2, n, n), each of sum 1.
 
-    An edge is the local absolute deviation, the mean absolute difference of a pixel to its eight neighbours, and counts
+    An edge is the local absolute deviation, the mean absolute difference of a pixel to its eight neighbors, and counts
     where all nine do. A color is shared between the four bins around it, and left out where a channel is zero. A
     picture without edges has zeros for its second histogram. Images above `WORKING_PIXELS` are area-averaged first.
     """

@@ -10,7 +10,7 @@ the same layout at every size. Heights and distances use the same unit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TypeAlias
 
@@ -83,17 +83,8 @@ class Canvas:
         """The part inside a box, at least one pixel large."""
         rows = self._span(self.y[:, 0], top, bottom)
         columns = self._span(self.x[0], left, right)
-        return Canvas(
-            self.rgb[:, rows, columns],
-            self.mask[rows, columns],
-            self.x[:, columns],
-            self.y[rows],
-            self.pixel,
-            self.light,
-            self.toward,
-            self.main,
-            self.fill,
-        )
+        rgb, mask = self.rgb[:, rows, columns], self.mask[rows, columns]
+        return replace(self, rgb=rgb, mask=mask, x=self.x[:, columns], y=self.y[rows])
 
     def _span(self, centers: Values, low: float, high: float) -> slice:
         start = float(centers[0])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from c5.color import Float64s
-from c5.colorimetry.spectra import read_spectra
+from c5.colorimetry.spectra import chart_surfaces, read_spectra
 from c5.demo.camera import VirtualCamera
 from c5.demo.canvas import Canvas, Values
 from c5.demo.choices import pick
@@ -99,11 +99,6 @@ def lay_chart(canvas: Canvas, camera: VirtualCamera, pose: Pose, surfaces: Float
     area.rgb[...] += cover * (black - area.rgb)
     area.rgb[...] += area.inside(gap * pose.pitch) * cover * (patches - area.rgb)
     area.mask[...] &= frame > 0.1
-
-
-def chart_surfaces() -> Float64s:
-    """(24, wavelengths) the reflectances of the patches."""
-    return np.stack(list(read_spectra("chart").values()))
 
 
 def along(angle: float, u: Values, v: Values) -> Values:

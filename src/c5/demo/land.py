@@ -54,13 +54,13 @@ def paint_hill(
     land.shine(cover * haze, 0.28, 0.26)
 
 
-def paint_ranges(canvas: Canvas, rng: np.random.Generator, horizon: float, surfaces: Sequence[str]) -> None:
+def paint_ranges(canvas: Canvas, rng: np.random.Generator, horizon: float) -> None:
     count = int(rng.integers(2, 4))
     for i in range(count):
         near = (i + 1) / count
         rise = rng.uniform(0.05, 0.14) * (1.25 - 0.75 * near)
         crest = horizon - rise - 0.55 * rise * canvas.ridge(rng, 1.3, 6, 0.42)
-        paint_hill(canvas, rng, crest, horizon, surfaces, 0.75 * (1 - near) + 0.12)
+        paint_hill(canvas, rng, crest, horizon, ("conifer", "leaf"), 0.75 * (1 - near) + 0.12)
 
 
 def paint_mountains(canvas: Canvas, rng: np.random.Generator, horizon: float, height: float) -> None:
@@ -181,12 +181,12 @@ def paint_spruce(canvas: Canvas, rng: np.random.Generator, x: float, base: float
     area.paint(cover, {"conifer": 1 - dusting, "snow": dusting}, lit)
 
 
-def paint_grass(canvas: Canvas, rng: np.random.Generator, surface: str) -> None:
+def paint_grass(canvas: Canvas, rng: np.random.Generator) -> None:
     """Blades along the lower edge."""
     low = canvas.crop(0, 0.8, canvas.aspect, 1)
     blades = low.noise(rng, 6, 6, 0.85, 0.12)
     cover = smoothstep(-0.2, 0.9, blades + 9 * (low.y - 0.97))
-    low.paint(cover * 0.9, {surface: 0.8, "dark leaf": 0.3}, np.clip(0.5 + 0.25 * blades, 0.05, 1))
+    low.paint(cover * 0.9, {"grass": 0.8, "dark leaf": 0.3}, np.clip(0.5 + 0.25 * blades, 0.05, 1))
 
 
 def swell(sea: Canvas, rng: np.random.Generator, depth: Values) -> Values:
@@ -195,7 +195,7 @@ def swell(sea: Canvas, rng: np.random.Generator, depth: Values) -> Values:
     return np.asarray(waves * np.minimum(1, 5 * depth + 0.2), dtype=np.float32)
 
 
-def paint_water(canvas: Canvas, rng: np.random.Generator, horizon: float, chop: float, surface: str) -> None:
+def paint_water(canvas: Canvas, rng: np.random.Generator, horizon: float, chop: float) -> None:
     """A mirror below `horizon`, blurred by ripples, darker where one looks into it steeply."""
     water = canvas.crop(0, horizon, canvas.aspect, 1)
     depth = np.maximum(water.y - horizon, 0.003)
@@ -208,7 +208,7 @@ def paint_water(canvas: Canvas, rng: np.random.Generator, horizon: float, chop: 
     ]
     water.rgb[...] = mirror
     steep = np.clip(0.25 + 0.9 * depth + 0.06 * waves, 0, 0.8)
-    water.paint(steep, {surface: 1.0}, 0.8)
+    water.paint(steep, {"deep water": 1.0}, 0.8)
     water.dim(np.clip(1 - 0.8 * np.exp(-depth / 0.006), 0.5, 1))
 
 

@@ -33,7 +33,7 @@ def paint_backdrop(canvas: Canvas, rng: np.random.Generator) -> None:
 
 
 def paint_person(canvas: Canvas, rng: np.random.Generator, x: float, y: float, size: float) -> None:
-    """`size` is half the height of the head, (x, y) its centre."""
+    """`size` is half the height of the head, (x, y) its center."""
     tone = pick(rng, ["pale skin", "medium skin", "brown skin", "dark skin", "pale skin", "medium skin"])
     hair = pick(rng, ["black hair", "brown hair", "brown hair", "blond hair", "gray hair"])
     long_hair = rng.random() < 0.5

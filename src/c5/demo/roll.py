@@ -13,8 +13,8 @@ import numpy as np
 
 from c5.color import Float64s
 from c5.demo.camera import VirtualCamera
-from c5.demo.dng import Layout, write_dng
 from c5.demo.photo import render_roll
+from c5.demo.raw_files import Layout, write_dng
 from c5.errors import WriteError
 from c5.io.files import NOT_OWN, write_file
 from c5.io.marks import is_signed
@@ -39,7 +39,8 @@ class Rendered(NamedTuple):
 
 def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.Generator) -> list[Rendered]:
     """Render photographs into a folder, where they replace those of an earlier roll."""
-    _remove_old_roll(folder)
+    if os.path.lexists(folder / MANIFEST):
+        remove_rendered(folder, folder / MANIFEST)
     rows: list[tuple[str, ...]] = [("path", "camera", "r", "g", "b")]
     rendered = []
     for start in range(0, count, AT_ONCE):
@@ -55,11 +56,8 @@ def write_roll(folder: Path, camera: VirtualCamera, count: int, rng: np.random.G
     return rendered
 
 
-def _remove_old_roll(folder: Path) -> None:
-    """Remove the photographs of an earlier roll, by its manifest: a roll must come from one camera."""
-    manifest = folder / MANIFEST
-    if not os.path.lexists(manifest):
-        return
+def remove_rendered(folder: Path, manifest: Path) -> None:
+    """Remove the photographs that were rendered into a folder, by their manifest: a roll must come from one camera."""
     try:
         rows = list(csv.DictReader(read_text(manifest).splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error):

@@ -44,7 +44,7 @@ def paint_hills(canvas: Canvas, rng: np.random.Generator) -> None:
     """Fields and trees in front of wooded hills."""
     horizon = rng.uniform(0.38, 0.56)
     paint_sky(canvas, rng, horizon)
-    paint_ranges(canvas, rng, horizon, ("conifer", "leaf"))
+    paint_ranges(canvas, rng, horizon)
     crop, dry = pick(
         rng, [("grass", "dry grass"), ("young leaf", "soil"), ("grass", "buttercup"), ("dry grass", "grass")]
     )
@@ -53,7 +53,7 @@ def paint_hills(canvas: Canvas, rng: np.random.Generator) -> None:
     for base in np.sort(horizon + 0.02 + rng.uniform(0.02, 0.3, rng.integers(2, 6)) ** 1.3).tolist():
         paint_tree(canvas, rng, rng.uniform(0, canvas.aspect), base, 0.12 + 1.25 * (base - horizon))
     if rng.random() < 0.6:
-        paint_grass(canvas, rng, "grass")
+        paint_grass(canvas, rng)
 
 
 def paint_lake(canvas: Canvas, rng: np.random.Generator) -> None:
@@ -61,9 +61,9 @@ def paint_lake(canvas: Canvas, rng: np.random.Generator) -> None:
     horizon = rng.uniform(0.45, 0.6)
     paint_sky(canvas, rng, horizon)
     paint_mountains(canvas, rng, horizon, rng.uniform(0.14, 0.32))
-    paint_ranges(canvas, rng, horizon + 0.01, ("conifer", "leaf"))
+    paint_ranges(canvas, rng, horizon + 0.01)
     paint_wood(canvas, rng, horizon + 0.01, rng.uniform(0.03, 0.07))
-    paint_water(canvas, rng, horizon + 0.01, rng.uniform(0.002, 0.012), "deep water")
+    paint_water(canvas, rng, horizon + 0.01, rng.uniform(0.002, 0.012))
     if rng.random() < 0.6:
         paint_shore(canvas, rng)
 
@@ -130,18 +130,18 @@ def paint_street(canvas: Canvas, rng: np.random.Generator) -> None:
     middle, level = canvas.aspect * rng.uniform(0.35, 0.65), rng.uniform(0.5, 0.62)
     paint_sky(canvas, rng, level)
     paint_wood(canvas, rng, level + 0.01, 0.06)
-    eye, left, right = 1.7, rng.uniform(6, 9), rng.uniform(6, 9)  # metres
+    eye, left, right = 1.7, rng.uniform(6, 9), rng.uniform(6, 9)  # meters
     paint_road(canvas, rng, middle, level, left, right, eye)
     paint_houses(canvas, rng, middle, level, -left, eye)
     paint_houses(canvas, rng, middle, level, right, eye)
     trees = rng.random() < 0.7
-    for metres in np.sort(rng.uniform(9, 45, rng.integers(3, 10)))[::-1].tolist():
+    for meters in np.sort(rng.uniform(9, 45, rng.integers(3, 10)))[::-1].tolist():
         side, reach = (-1, left) if rng.random() < 0.5 else (1, right)
-        foot = level + eye / metres
+        foot = level + eye / meters
         if trees and rng.random() < 0.5:
-            paint_tree(canvas, rng, middle + side * (reach - 1.4) / metres, foot, rng.uniform(4, 6) / metres)
+            paint_tree(canvas, rng, middle + side * (reach - 1.4) / meters, foot, rng.uniform(4, 6) / meters)
         else:
-            paint_car(canvas, rng, middle + side * (reach - 3.4) / metres, foot, 1.8 / metres)
+            paint_car(canvas, rng, middle + side * (reach - 3.4) / meters, foot, 1.8 / meters)
     air = np.exp(-(((canvas.x - middle) / 0.2) ** 2) - ((canvas.y - level) / 0.12) ** 2)
     canvas.shine(0.35 * air, 0.4, 0.3)
 

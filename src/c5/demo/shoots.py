@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,11 +20,11 @@ from c5.color import as_illuminant
 from c5.colorimetry.spectra import black_body, daylight, read_spectra, unit_luminance
 from c5.demo.camera import VirtualCamera
 from c5.demo.charts import render_charts
-from c5.demo.dng import Layout, write_dng
 from c5.demo.lights import LIGHTS, Light
 from c5.demo.photo import Photo, render_photo
+from c5.demo.raw_files import Layout, write_dng
+from c5.demo.roll import remove_rendered
 from c5.errors import ParameterError, WriteError
-from c5.image import LinearImage
 from c5.io.files import write_file
 
 SIZE = (384, 576)
@@ -125,8 +126,6 @@ SHOOTS: dict[str, tuple[Callable[[np.random.Generator], list[Stay]], int]] = {
 
 def render_shoot(name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Iterator[Frame]:
     """The photographs of a shoot, in the order of their times."""
-    if name not in SHOOTS:
-        raise ParameterError(f"no shoot is called {name!r}; there are {', '.join(SHOOTS)} and {CHARTS}")
     make, n_cameras = SHOOTS[name]
     cameras = [VirtualCamera.random(rng) for _ in range(n_cameras)]
     stays = make(rng)
@@ -156,9 +155,24 @@ def _render_charts(count: int, rng: np.random.Generator, size: tuple[int, int]) 
         yield Frame(photo, light, camera, START + timedelta(hours=13, minutes=5 * index), exposure)
 
 
-def write_shoot(folder: Path, name: str, count: int, rng: np.random.Generator, size: tuple[int, int] = SIZE) -> Path:
-    """Render a shoot as DNG files into a new folder, and the truth about it into `truth.csv`."""
-    if folder.exists() and any(folder.iterdir()):
+def write_shoot(
+    folder: Path,
+    name: str,
+    count: int,
+    rng: np.random.Generator,
+    size: tuple[int, int] = SIZE,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Render a shoot as DNG files into a new folder, and the truth about it into `truth.csv`.
+
+    With `overwrite`, it may replace an earlier shoot.
+    """
+    if name not in (*SHOOTS, CHARTS):
+        raise ParameterError(f"no shoot is called {name!r}; there are {', '.join(SHOOTS)} and {CHARTS}")
+    if overwrite and os.path.lexists(folder / TRUTH):
+        remove_rendered(folder, folder / TRUTH)
+    elif folder.exists() and any(folder.iterdir()):
         raise WriteError(f"{folder}: is not empty; write to another folder")
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
@@ -177,5 +191,5 @@ def _cut(whole: Photo, size: tuple[int, int], rng: np.random.Generator) -> Photo
     top, left = (int(rng.integers(0, have - want + 1)) for have, want in zip(whole.raw.shape, size, strict=False))
     part = (slice(top, top + size[0]), slice(left, left + size[1]))
     image = whole.image
-    cut = LinearImage(image.rgb[part], image.mask[part], image.clipped[part], camera=image.camera, source=image.source)
+    cut = replace(image, rgb=image.rgb[part], mask=image.mask[part], clipped=image.clipped[part])
     return replace(whole, image=cut, raw=whole.raw[part])

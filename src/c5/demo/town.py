@@ -1,4 +1,4 @@
-"""Houses and cars in one-point perspective. Lengths are in metres where the text says so."""
+"""Houses and cars in one-point perspective. Lengths are in meters where the text says so."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from c5.demo.choices import CLOTHS, pick
 def paint_road(
     canvas: Canvas, rng: np.random.Generator, middle: float, level: float, left: float, right: float, eye: float
 ) -> None:
-    """A road and its pavements, seen from `eye` metres above it towards the point (middle, level).
+    """A road and its pavements, seen from `eye` meters above it towards the point (middle, level).
 
-    The houses stand `left` and `right` metres beside the eye; those on the side of the sun throw a shadow.
+    The houses stand `left` and `right` meters beside the eye; those on the side of the sun throw a shadow.
     """
     road = canvas.crop(0, level, canvas.aspect, 1)
     distance = eye / np.maximum(road.y - level, 0.006)
@@ -37,7 +37,7 @@ def paint_road(
 def paint_houses(
     canvas: Canvas, rng: np.random.Generator, middle: float, level: float, wall_at: float, eye: float
 ) -> None:
-    """One side of a street; the fronts stand `wall_at` metres to the right of the eye, to the left if negative."""
+    """One side of a street; the fronts stand `wall_at` meters to the right of the eye, to the left if negative."""
     side, reach = (-1, -wall_at) if wall_at < 0 else (1, wall_at)
     wall = canvas.crop(0, 0, middle, 1) if side < 0 else canvas.crop(middle, 0, canvas.aspect, 1)
     distance = reach / np.maximum(np.abs(wall.x - middle), 0.02)  # (1, width)

@@ -22,6 +22,8 @@ class Shot(NamedTuple):
     seed: int = 0
     """Two shots with the same scene and seed show the same."""
     exposure: float = 1.0
+    fade: int = 0
+    """Frames in which the shot before, of the same scene, fades into this one."""
 
 
 class VideoFrame(NamedTuple):
@@ -30,18 +32,34 @@ class VideoFrame(NamedTuple):
 
 
 def render_video(
-    camera: VirtualCamera, shots: Sequence[Shot], rng: np.random.Generator, size: tuple[int, int] = (256, 384)
+    camera: VirtualCamera,
+    shots: Sequence[Shot],
+    rng: np.random.Generator,
+    size: tuple[int, int] = (256, 384),
+    *,
+    pan: bool = True,
 ) -> Iterator[VideoFrame]:
     """Frames, one after the other: the camera pans back and forth over a third of the width of each scene."""
     height, width = size
     time = 0
+    before = None
     for shot in shots:
         light = LIGHTS[shot.light](np.random.default_rng([shot.seed, 1]))  # one composition, whatever the light
         photo = render_photo(camera, shot.scene, light, np.random.default_rng(shot.seed), (height, width * 4 // 3))
         wide = photo.image.rgb * np.where(photo.image.clipped, 4, 1)[..., None]  # lights stay clipped in any exposure
-        for _ in range(shot.frames):
-            left = round((width // 3) * (0.5 - 0.5 * np.cos(2 * np.pi * time / 240)))
-            view = wide[:, left : left + width] * np.float32(shot.exposure)
+        wide *= np.float32(shot.exposure)
+        before = before or (wide, photo.illuminant)
+        for frame in range(shot.frames):
+            left = round((width // 3) * (0.5 - 0.5 * np.cos(2 * np.pi * time / 240))) if pan else 0
+            here = np.float32(min(1.0, (frame + 1) / (shot.fade + 1)))
+            view, illuminant = (
+                old + here * (new - old)
+                for old, new in (
+                    (before[0][:, left : left + width], wide[:, left : left + width]),
+                    (before[1], photo.illuminant),
+                )
+            )
             noise = np.sqrt(view / 4000) * rng.standard_normal(view.shape, np.float32)
-            yield VideoFrame(np.clip(view + noise, 0, 1).astype(np.float32), photo.illuminant)
+            yield VideoFrame(np.clip(view + noise, 0, 1).astype(np.float32), illuminant / np.linalg.norm(illuminant))
             time += 1
+        before = wide, photo.illuminant

@@ -1,4 +1,4 @@
-"""The file of all estimates of an evaluation: one row for each image and draw, as CSV or Parquet; CSV is read back."""
+"""The file of all estimates of an evaluation: one row for each image and draw, as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from c5.choices import Selection
 from c5.color import Float64s, as_illuminant
 from c5.datasets import Sample
 from c5.errors import DataError, ParameterError, ReadError
@@ -38,9 +39,9 @@ class Outcome:
 
 
 def check_estimates(path: Path) -> None:
-    """Raise an error if a file of this name cannot be written, before hours are spent."""
+    """Raise an error if a file of this name cannot be written or read, before hours are spent."""
     if path.suffix == PARQUET and find_spec("pyarrow") is None:
-        raise ParameterError(f"{path}: Parquet needs pyarrow: run pip install pyarrow, or write a .csv file")
+        raise ParameterError(f"{path}: Parquet needs pyarrow; run pip install pyarrow, or use a .csv file")
 
 
 def write_estimates(path: Path, records: Sequence[tuple[Any, ...]]) -> Path:
@@ -58,25 +59,46 @@ def write_estimates(path: Path, records: Sequence[tuple[Any, ...]]) -> Path:
     return write_file(path, text.getvalue().encode())
 
 
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of estimates, CSV or Parquet, as text; what is missing is empty."""
+    check_estimates(path)
+    content = read_bytes(path)
+    if path.suffix == PARQUET:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        try:
+            rows = parquet.read_table(io.BytesIO(content)).to_pylist()
+        except (OSError, arrow.ArrowException) as error:
+            raise ReadError(f"{path}: not a file of estimates ({error}); let an evaluation write one") from error
+        return [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+    try:
+        return list(csv.DictReader(io.StringIO(content.decode())))
+    except (ValueError, csv.Error) as error:
+        raise ReadError(f"{path}: not a file of estimates ({error}); let an evaluation write one") from error
+
+
 def read_estimates(
-    path: Path, samples: Sequence[Sample], method: str | None = None, m: int | None = None
+    path: Path,
+    samples: Sequence[Sample],
+    method: str | None = None,
+    m: int | None = None,
+    selection: Selection | None = None,
 ) -> list[Outcome]:
-    """What one method found, with one m, from a file that `c5 evaluate --estimates` has written."""
+    """What one method found, with one m and selection, from a file that `c5 evaluate --estimates` has written."""
     known = {sample.name: sample for sample in samples}
     found: dict[str, list[list[float]]] = {}
     rows: set[str] = set()
     try:
-        table = list(csv.DictReader(io.StringIO(read_bytes(path).decode())))
-        for row in table:
-            if method in (None, row["method"]) and (m is None or row["m"] == str(m)):
+        for row in read_rows(path):
+            chosen = selection is None or row["selection"] == selection.value
+            if chosen and method in (None, row["method"]) and (m is None or row["m"] == str(m)):
                 rows.add(", ".join(filter(None, (row["method"], row["m"] and f"m = {row['m']}", row["selection"]))))
                 numbers = ("r", "g", "b", "error_deg", "uncertainty_deg")
                 found.setdefault(row["image"], []).append([float(row[name] or "nan") for name in numbers])
-    except (KeyError, ValueError, TypeError, csv.Error) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise ReadError(f"{path}: not a file of estimates ({error}); let an evaluation write one") from error
     if len(rows) != 1:
         held = "; ".join(sorted(rows)) or "none of those"
-        raise ParameterError(f"{path}: choose one method and one m; it holds {held}")
+        raise ParameterError(f"{path}: choose one method, m and selection; it holds {held}")
     tested = []
     for name, draws in found.items():
         if name not in known:

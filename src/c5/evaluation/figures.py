@@ -6,11 +6,12 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from c5.ccc import locate
+from c5.choices import Selection
 from c5.color import Float32s, Float64s, angular_error, rgb_to_uv
 from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
@@ -108,10 +109,11 @@ def draw_balanced(
     samples: Sequence[Sample],
     methods: Sequence[str],
     m: int | None = None,
+    selection: Selection | None = None,
     count: int = 4,
 ) -> Path:
     """The images on which the first of some methods is best and worst, balanced by each method and by the truth."""
-    found = [_read(estimates, samples, method, m) for method in methods]
+    found = [_read(estimates, samples, method, m, selection) for method in methods]
     ranked = sorted(set.intersection(*(set(each) for each in found)), key=lambda name: found[0][name].error)
     if not ranked:
         raise DataError(f"{estimates}: no image was tested with all of {', '.join(methods)}")
@@ -135,16 +137,18 @@ def draw_balanced(
 
 
 def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
-    """The error on training images, and on cameras held out if there are any, epoch by epoch."""
-    figure = _figure(2, 1, 4.0)
-    axes = [figure.add_subplot(1, 2, place) for place in (1, 2)]
-    for color, run in zip(COLORS * len(runs), runs, strict=False):
-        log = _read_log(run)
-        name = run.resolve().name
-        axes[0].plot(*zip(*log.training, strict=True), color=color, label=name)
-        if log.validation:
-            axes[1].plot(*zip(*log.validation, strict=True), color=color, marker="o", markersize=3, label=name)
-    for one, title in zip(axes, ("training images", "cameras held out"), strict=True):
+    """The error on training images, and on what was held out if anything was, epoch by epoch."""
+    logs = {run.resolve().name: _read_log(run) for run in runs}
+    panels = (
+        {"training images": 0, "images held out": 1} if any(log[1] for log in logs.values()) else {"training images": 0}
+    )
+    figure = _figure(len(panels), 1, 4.0)
+    axes = [figure.add_subplot(1, len(panels), place + 1) for place in panels.values()]
+    for color, (name, log) in zip(COLORS * len(logs), logs.items(), strict=False):
+        for one, points in zip(axes, log, strict=False):
+            if points:
+                one.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3, label=name)
+    for one, title in zip(axes, panels, strict=True):
         one.set_title(f"mean angular error on {title}", loc="left", fontsize=10)
         one.set(xlabel="epoch", ylabel="degrees")
         one.grid(visible=True, color="#dddddd", linewidth=0.6)
@@ -156,12 +160,8 @@ def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
     return write_file(path, encode_figure(figure))
 
 
-class _Log(NamedTuple):
-    training: list[tuple[int, float]]
-    validation: list[tuple[int, float]]
-
-
-def _read_log(run: Path) -> _Log:
+def _read_log(run: Path) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """Epochs with the training error of each, and with the mean error on what was held out where it was measured."""
     try:
         rows = list(csv.DictReader(io.StringIO(read_text(run / "log.csv"))))
         training = [(int(row["epoch"]), float(row["training_error"])) for row in rows]
@@ -170,12 +170,14 @@ def _read_log(run: Path) -> _Log:
         raise ReadError(f"{run / 'log.csv'}: no log of a training run ({error}); give the folder of a run") from error
     if not training:
         raise ReadError(f"{run / 'log.csv'}: no epoch is done yet")
-    return _Log(training, held)
+    return training, held
 
 
-def _read(estimates: Path, samples: Sequence[Sample], method: str, m: int | None) -> dict[str, Outcome]:
+def _read(
+    estimates: Path, samples: Sequence[Sample], method: str, m: int | None, selection: Selection | None
+) -> dict[str, Outcome]:
     try:
-        found = read_estimates(estimates, samples, method, m)
+        found = read_estimates(estimates, samples, method, m, selection)
     except ParameterError:
         found = read_estimates(estimates, samples, method)  # one that takes no additional images
     return {one.sample.name: one for one in found}

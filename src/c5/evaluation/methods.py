@@ -61,7 +61,7 @@ class Task:
     folder: Path
     """Where methods keep what they train, each under a name that says what it was trained on."""
     digest: str
-    """Of all that training depends on except the method: images, labels, what must stay unseen."""
+    """Of the images and labels that a method may train on."""
     track: Track
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from c5.choices import Selection
 from c5.errors import ParameterError
-from c5.evaluation.protocols import PROTOCOLS, Protocol, mapped_split, split_by_name, synthetic_cameras
+from c5.evaluation.protocols import PROTOCOLS, SPLITS, Protocol, tested_alone
 from c5.evaluation.report import read_published
 
 TABLES = {
@@ -46,19 +46,16 @@ class Setting:
     def names(self) -> tuple[str, ...]:
         return self.only or (*self.train, *self.test)
 
-    def find(self, present: set[str]) -> Protocol | None:
-        """The protocol, with the test sets that are present; None without one, or without all of the training side."""
+    def find(self, present: set[str], learns: bool = True) -> Protocol | None:
+        """The protocol, with the test sets that are present; None without one, or without all of the training side.
+        What learns nothing needs no training side."""
         test = tuple(name for name in self.test if name in present)
+        if test and not learns:
+            return tested_alone(test)
         if not {*self.train, *self.only} <= present or (self.test and not test):
             return None
-        if self.protocol == "split":
-            return split_by_name(self.train, test)
-        if self.protocol == "known-camera":
-            return split_by_name(self.train, test, known_camera=True)
-        if self.protocol == "mapped-split":
-            return mapped_split(self.train, test)
-        if self.protocol == "synthetic-cameras":
-            return synthetic_cameras(self.train)
+        if self.protocol in SPLITS:
+            return SPLITS[self.protocol](self.train, test)
         return PROTOCOLS[self.protocol]
 
 
@@ -102,29 +99,27 @@ class PaperRow:
     """One row of one table."""
 
     table: int
-    tested_on: str
-    """A dataset, or one camera of it, as in `published.csv`."""
-    published: str
-    """What the row is called there."""
+    figures: dict[str, str]
+    """What was published: a line of `published.csv`."""
     setting: str
     method: str
     """Our method, as `c5 evaluate --method` takes it."""
-    m: int = 9
-    selection: Selection = Selection.RANDOM
+    m: int
+    selection: Selection
+
+    @property
+    def tested_on(self) -> str:
+        """A dataset, or one camera of it."""
+        return self.figures["tested_on"]
+
+    @property
+    def published(self) -> str:
+        """What the row is called in the paper."""
+        return self.figures["method"]
 
     @property
     def name(self) -> str:
         return f"{self.tested_on}: {self.published}"
-
-    @property
-    def figures(self) -> dict[str, str]:
-        """What was published."""
-        return next(
-            one
-            for one in read_published()
-            if (one["tested_on"], one["method"]) == (self.tested_on, self.published)
-            and str(self.table) in one["tables"].split()
-        )
 
     @property
     def work(self) -> Work:
@@ -163,10 +158,8 @@ FIELDS = {
     "constant batch size": "batch_sizes=[16]",
     "no gradient histogram": "gradient=false",
     "no uv": "uv=false",
-    "no augmentation": "+none",
 }
 """What the published names of C5 variants mean, as settings."""
-SELECTIONS = {each.value: each for each in Selection}
 AUGMENTED = {
     "FFCC": "ffcc+none",
     "FFCC, synthetic images": "ffcc+none",
@@ -195,8 +188,7 @@ def make_rows() -> list[PaperRow]:
         for table in map(int, one["tables"].split()):
             setting, method = _find_setting(table, one), _find_method(one["method"], one["protocol"])
             if setting and method:
-                m, selection = _find_rolls(one["method"])
-                found.append(PaperRow(table, one["tested_on"], one["method"], setting, method, m, selection))
+                found.append(PaperRow(table, one, setting, method, *_find_rolls(one["method"])))
     return sorted(found, key=lambda row: row.table)
 
 
@@ -227,17 +219,15 @@ def _find_method(published: str, protocol: str) -> str:
     name, *parts = re.sub(r" \(.*", "", published).split(", ")
     if name != "C5":
         return ""
-    settings = [FIELDS[part] for part in parts if part in FIELDS]
+    fields = [f"m={_find_rolls(published)[0]}", *(FIELDS[part] for part in parts if part in FIELDS)]
     specific = not any(part.startswith("m = ") for part in parts)  # camera-specific: a single encoder, no augmentation
-    m = 1 if specific else _find_rolls(published)[0]
-    fields = [f"m={m}", *(each for each in settings if not each.startswith("+"))]
-    added = "+none" if specific else "".join(each for each in settings if each.startswith("+"))
+    added = "+none" if specific or "no augmentation" in parts else ""
     return f"c5:paper,{','.join(fields)}{added}"
 
 
 def _find_rolls(published: str) -> tuple[int, Selection]:
     m = re.search(r"\bm = (\d+)", published)
-    selection = next((SELECTIONS[part] for part in published.split(", ") if part in SELECTIONS), Selection.RANDOM)
+    selection = next((each for each in Selection if each.value in published.split(", ")), Selection.RANDOM)
     return (int(m[1]) if m else 1 if published.startswith("C5") else 9), selection
 
 

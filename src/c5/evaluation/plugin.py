@@ -30,7 +30,7 @@ IN_MEMORY = 512
 """Images kept at working size, about 1.5 MB each."""
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """An image that an estimator may learn from."""
 
     image: LinearImage
@@ -39,7 +39,7 @@ class Labelled(NamedTuple):
     """(3,) unit RGB."""
 
 
-class LabelledImages(Sequence[Labelled]):
+class LabelledImages(Sequence[Labeled]):
     """What a fold may be trained on. Images are read each time they are asked for: they may not fit into memory."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
@@ -49,16 +49,16 @@ class LabelledImages(Sequence[Labelled]):
         return len(self._samples)
 
     @overload
-    def __getitem__(self, index: int) -> Labelled: ...
+    def __getitem__(self, index: int) -> Labeled: ...
 
     @overload
     def __getitem__(self, index: slice) -> LabelledImages: ...
 
-    def __getitem__(self, index: int | slice) -> Labelled | LabelledImages:
+    def __getitem__(self, index: int | slice) -> Labeled | LabelledImages:
         if isinstance(index, slice):
             return LabelledImages(self._samples[index])
         sample = self._samples[index]
-        return Labelled(shrink(sample.read()), sample.illuminant)
+        return Labeled(shrink(sample.read()), sample.illuminant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class PluginMethod:
         return self.rolls.features
 
     def teach(self, task: Task) -> Estimator:
-        """The estimator after it has learnt from a fold. Each fold begins with a copy that has learnt nothing."""
+        """The estimator after it has learned from a fold. Each fold begins with a copy that has learned nothing."""
         if not self.learns:
             return self.estimator
         pupil: Any = deepcopy(self.estimator.function)

@@ -7,9 +7,11 @@ made by augmentation can be checked as well, by the photographs and cameras that
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from itertools import permutations
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -40,6 +42,8 @@ class Protocol(NamedTuple):
     folds: Callable[[Sequence[Sample]], list[Fold]]
     tests_made: bool = False
     """Whether it tests made images too, which are then among the samples that folds are made of."""
+    trains: bool = True
+    """Whether its folds need something to train on; methods that learn nothing do not."""
 
 
 def training_side(fold: Fold, samples: Iterable[Sample]) -> list[Sample]:
@@ -82,10 +86,7 @@ def _find_leak(fold: Fold, sample: Sample) -> str | None:
 
 def leave_one_dataset_out(samples: Sequence[Sample]) -> list[Fold]:
     """Each dataset is tested with all others as training; cameras that are in both are left out of training."""
-    return [
-        _unseen(dataset, samples, {sample.name for sample in samples if sample.dataset == dataset})
-        for dataset in _values(samples, "dataset")
-    ]
+    return [_unseen(dataset, samples, own) for dataset, own in _split(samples, "dataset").items()]
 
 
 def leave_two_datasets_out(samples: Sequence[Sample]) -> list[Fold]:
@@ -94,9 +95,9 @@ def leave_two_datasets_out(samples: Sequence[Sample]) -> list[Fold]:
     The results of the folds without a dataset may serve to choose a recipe for it; the dataset stays unseen.
     """
     folds = []
-    for absent in _values(samples, "dataset"):
+    for absent in _split(samples, "dataset"):
         rest = [sample for sample in samples if sample.dataset != absent]
-        if len(_values(rest, "dataset")) > 1:
+        if len({sample.dataset for sample in rest}) > 1:
             folds += [replace(fold, name=f"{fold.name} without {absent}") for fold in leave_one_dataset_out(rest)]
     return folds
 
@@ -104,26 +105,21 @@ def leave_two_datasets_out(samples: Sequence[Sample]) -> list[Fold]:
 def cross_sensor(samples: Sequence[Sample]) -> list[Fold]:
     """Each camera is tested with the other cameras of its dataset as training; scenes may be shared."""
     folds = []
-    for dataset in _values(samples, "dataset"):
-        own = [sample for sample in samples if sample.dataset == dataset]
-        if len(_values(own, "camera")) > 1:
-            folds += [
-                _unseen(f"{dataset}/{camera}", own, {sample.name for sample in own if sample.camera == camera})
-                for camera in _values(own, "camera")
-            ]
+    for dataset, own in _split(samples, "dataset").items():
+        cameras = _split(own, "camera")
+        if len(cameras) > 1:
+            folds += [_unseen(f"{dataset}/{camera}", own, tested) for camera, tested in cameras.items()]
     return folds
 
 
 def leave_one_camera_out(samples: Sequence[Sample]) -> list[Fold]:
     """Each camera is tested with all other cameras of all datasets as training: the paper's cross-sensor."""
-    folds = []
-    for dataset in _values(samples, "dataset"):
-        own = [sample for sample in samples if sample.dataset == dataset]
-        for camera in _values(own, "camera"):
-            tested = {sample.name for sample in own if sample.camera == camera}
-            fold = _unseen(f"{dataset}/{camera}", samples, tested)
-            folds += [fold] if fold.train else []
-    return folds
+    folds = [
+        _unseen(f"{dataset}/{camera}", samples, tested)
+        for dataset, own in _split(samples, "dataset").items()
+        for camera, tested in _split(own, "camera").items()
+    ]
+    return [fold for fold in folds if fold.train]
 
 
 TOGETHER = frozenset({"Gehler-Shi"})
@@ -133,39 +129,28 @@ TOGETHER = frozenset({"Gehler-Shi"})
 def camera_specific(samples: Sequence[Sample]) -> list[Fold]:
     """Each camera by itself in three folds, those that were published where there are such."""
     folds = []
-    for dataset in _values(samples, "dataset"):
-        own = [sample for sample in samples if sample.dataset == dataset]
-        groups = (
-            {dataset: own}
-            if dataset in TOGETHER
-            else {f"{dataset}/{c}": [s for s in own if s.camera == c] for c in _values(own, "camera")}
-        )
-        for name, group in groups.items():
-            folds += _cross_validation(name, group, 3)
+    for dataset, own in _split(samples, "dataset").items():
+        if dataset in TOGETHER:
+            folds += _cross_validation(dataset, own, 3)
+        else:
+            for camera, group in _split(own, "camera").items():
+                folds += _cross_validation(f"{dataset}/{camera}", group, 3)
     return folds
 
 
 def ten_fold(samples: Sequence[Sample]) -> list[Fold]:
     """All cameras of a dataset together in ten folds, a scene never on both sides: INTEL-TAU's cross-validation."""
-    return [
-        fold
-        for dataset in _values(samples, "dataset")
-        for fold in _cross_validation(dataset, [s for s in samples if s.dataset == dataset], 10)
-    ]
+    datasets = _split(samples, "dataset").items()
+    return [fold for dataset, own in datasets for fold in _cross_validation(dataset, own, 10)]
 
 
 def camera_invariance(samples: Sequence[Sample]) -> list[Fold]:
     """Trained on one camera of a dataset, tested on another, for each pair: INTEL-TAU's second protocol."""
     folds = []
-    for dataset in _values(samples, "dataset"):
-        own = [sample for sample in samples if sample.dataset == dataset]
-        for source in _values(own, "camera"):
-            for target in _values(own, "camera"):
-                if source != target:
-                    pair = [sample for sample in own if sample.camera in (source, target)]
-                    name = f"{dataset}/{source} to {target}"
-                    fold = _unseen(name, pair, {sample.name for sample in pair if sample.camera == target})
-                    folds.append(replace(fold, only=all_names(source)))
+    for dataset, own in _split(samples, "dataset").items():
+        for (source, trained), (target, tested) in permutations(_split(own, "camera").items(), 2):
+            fold = _unseen(f"{dataset}/{source} to {target}", [*trained, *tested], tested)
+            folds.append(replace(fold, only=all_names(source)))
     return folds
 
 
@@ -175,8 +160,8 @@ RANDOM_SPLITS, TEST_SHARE = 5, 0.3
 def random_split(samples: Sequence[Sample]) -> list[Fold]:
     """Each camera by itself, 30 % of its images drawn for testing, five times over: the paper's augmentation tables."""
     folds = []
-    for camera in _values(samples, "camera"):
-        own = sorted(sample.name for sample in samples if sample.camera == camera)
+    for camera, photographs in _split(samples, "camera").items():
+        own = sorted(sample.name for sample in photographs)
         for repeat in range(RANDOM_SPLITS):
             order = np.random.default_rng([repeat, len(own)]).permutation(len(own))
             test = frozenset(own[i] for i in order[: round(TEST_SHARE * len(own))])
@@ -192,10 +177,9 @@ def split_by_name(train: Sequence[str], test: Sequence[str], *, known_camera: bo
     """
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
-        trained, tested = _select(samples, train), _select(samples, test)
+        trained, tested = select_samples(samples, train), select_samples(samples, test)
         names = {sample.name for sample in tested}
-        pool = [*(sample for sample in trained if sample.name not in names), *tested]
-        fold = _unseen(f"{', '.join(train)} to {', '.join(test)}", pool, names)
+        fold = _unseen(f"{', '.join(train)} to {', '.join(test)}", [*trained, *tested], tested)
         if known_camera:
             fold = replace(fold, train=frozenset(sample.name for sample in trained) - names, unseen=frozenset())
         return [fold]
@@ -205,12 +189,24 @@ def split_by_name(train: Sequence[str], test: Sequence[str], *, known_camera: bo
     return Protocol(name, f"trained on {', '.join(train)}, tested on {', '.join(test)}", folds)
 
 
+def tested_alone(test: Sequence[str]) -> Protocol:
+    """Names of datasets or cameras to test, for methods that learn nothing."""
+
+    def folds(samples: Sequence[Sample]) -> list[Fold]:
+        tested = frozenset(sample.name for sample in select_samples(samples, test))
+        return [Fold(", ".join(test), frozenset(), tested)]
+
+    return Protocol("tested-alone", f"{', '.join(test)} tested, nothing trained on", folds, trains=False)
+
+
 def mapped_split(sources: Sequence[str], target: Sequence[str]) -> Protocol:
     """Like `random_split` for some cameras; photographs of others may be mapped to them, but are not trained on."""
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
-        lent = frozenset(sample.name for sample in _select(samples, sources))
-        return [replace(fold, lent=lent - fold.train - fold.test) for fold in random_split(_select(samples, target))]
+        lent = frozenset(sample.name for sample in select_samples(samples, sources))
+        return [
+            replace(fold, lent=lent - fold.train - fold.test) for fold in random_split(select_samples(samples, target))
+        ]
 
     _require(sources, target)
     return Protocol("mapped-split", f"images of {', '.join(sources)} mapped to {', '.join(target)}", folds)
@@ -220,12 +216,12 @@ def synthetic_cameras(source: Sequence[str]) -> Protocol:
     """Trained on a camera, tested on images made from its own, as other cameras would see them."""
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
-        own = _select([sample for sample in samples if not sample.made], source)
+        own = select_samples([sample for sample in samples if not sample.made], source)
         train = frozenset(sample.name for sample in own)
         made = [sample for sample in samples if sample.made and sample.sources & train]
         return [
-            Fold(f"{', '.join(source)} as {camera}", train, frozenset(s.name for s in made if s.camera == camera))
-            for camera in _values(made, "camera")
+            Fold(f"{', '.join(source)} as {camera}", train, frozenset(sample.name for sample in tested))
+            for camera, tested in _split(made, "camera").items()
         ]
 
     return Protocol("synthetic-cameras", f"{', '.join(source)}, tested as others would see it", folds, tests_made=True)
@@ -236,9 +232,9 @@ def _require(train: Sequence[str], test: Sequence[str]) -> None:
         raise ParameterError("a split needs names to train on and names to test on")
 
 
-def _select(samples: Sequence[Sample], names: Sequence[str]) -> list[Sample]:
+def select_samples(samples: Sequence[Sample], names: Sequence[str]) -> list[Sample]:
     """The samples of some datasets or cameras."""
-    known = set(_values(samples, "dataset")) | set(_values(samples, "camera"))
+    known = {name for sample in samples for name in (sample.dataset, sample.camera)}
     for name in names:
         if name not in known:
             raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
@@ -260,6 +256,14 @@ PROTOCOLS = {
 }
 
 
+SPLITS: dict[str, Callable[[Sequence[str], Sequence[str]], Protocol]] = {
+    "split": split_by_name,
+    "known-camera": partial(split_by_name, known_camera=True),
+    "mapped-split": mapped_split,
+    "synthetic-cameras": lambda train, _: synthetic_cameras(train),
+}
+"""Protocols that take names of what to train on and what to test."""
+
 NEEDED = {"leave-two-datasets-out": "three datasets", "leave-one-camera-out": "several cameras"}
 """What data without any fold lack, by protocol."""
 
@@ -268,27 +272,32 @@ def make_folds(protocol: Protocol, samples: Sequence[Sample]) -> list[Fold]:
     """The folds of a protocol, each with something on both sides."""
     folds = protocol.folds([sample for sample in samples if protocol.tests_made or not sample.made])
     if not folds and protocol.tests_made:
-        more = "make some with c5 augment --source and --target, and give them beside the photographs"
+        more = "make some for other cameras by augmentation, and give them beside the photographs"
         raise DataError(f"{protocol.name} tests images that are made from those it trains on; {more}")
     if not folds:
         needed = NEEDED.get(protocol.name, "several cameras in one dataset")
         raise DataError(f"{protocol.name} needs {needed}; give more data, or choose another protocol")
     for fold in folds:
-        if not fold.train or not fold.test:
-            side = "train" if not fold.train else "test"
+        if (protocol.trains and not fold.train) or not fold.test:
+            side = "test" if fold.train or not protocol.trains else "train"
             raise DataError(f"{protocol.name}, {fold.name}: nothing is left to {side} on; give more data")
     return folds
 
 
-def _values(samples: Iterable[Sample], what: str) -> list[str]:
-    return sorted({str(getattr(sample, what)) for sample in samples})
+def _split(samples: Iterable[Sample], what: Literal["dataset", "camera"]) -> dict[str, list[Sample]]:
+    """The samples of each dataset, or of each camera, in the order of names."""
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(getattr(sample, what), []).append(sample)
+    return dict(sorted(groups.items()))
 
 
-def _unseen(name: str, samples: Sequence[Sample], tested: Collection[str]) -> Fold:
+def _unseen(name: str, samples: Sequence[Sample], tested: Sequence[Sample]) -> Fold:
     """A fold that tests some photographs and leaves their cameras out of training, everywhere and under any name."""
-    unseen = frozenset(name for sample in samples if sample.name in tested for name in all_names(sample.camera))
-    train = frozenset(sample.name for sample in samples if sample.name not in tested and sample.camera not in unseen)
-    return Fold(name, train, frozenset(tested), unseen)
+    test = frozenset(sample.name for sample in tested)
+    unseen = frozenset(known for sample in tested for known in all_names(sample.camera))
+    train = frozenset(sample.name for sample in samples if sample.name not in test and sample.camera not in unseen)
+    return Fold(name, train, test, unseen)
 
 
 def _cross_validation(name: str, samples: Sequence[Sample], count: int) -> list[Fold]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from c5.choices import Format
 from c5.errors import DataError
-from c5.evaluation.lights import count_lights, light_means
+from c5.evaluation.by_light import count_lights, light_means
 from c5.evaluation.results import Results, Row
 from c5.evaluation.significance import find_differences
 from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
@@ -55,10 +55,8 @@ def read_published() -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
-def statistics_of(row: Row, results: Results, dataset: str) -> tuple[Statistics, Statistics] | None:
+def statistics_of(row: Row, results: Results, dataset: str) -> tuple[Statistics, Statistics]:
     """A row's statistics over a dataset and their deviation over the repeats, as everybody reports them."""
-    if dataset not in row.statistics:
-        return None
     both = row.statistics[dataset]
     if (results.protocol, dataset) not in GEOMETRIC:
         return both.mean, both.deviation
@@ -73,11 +71,10 @@ def make_tables(results: Results) -> list[Table]:
     tables = []
     for dataset in results.datasets:
         lines = []
-        for row in results.rows:
-            found = statistics_of(row, results, dataset)
-            if found is not None:
-                cells = [_cell(getattr(found[0], name), getattr(found[1], name)) for name in COLUMNS.values()]
-                lines.append(Line(row.name, tuple(cells)))
+        for row in results.rows_of(dataset):
+            mean, deviation = statistics_of(row, results, dataset)
+            cells = [_cell(getattr(mean, name), getattr(deviation, name)) for name in COLUMNS.values()]
+            lines.append(Line(row.name, tuple(cells)))
         trained_on = _trained_on(results, dataset)
         count = results.count(dataset)
         for one in published_beside(results, dataset):
@@ -85,8 +82,8 @@ def make_tables(results: Results) -> list[Table]:
             name = one["method"] if same else f"{one['method']} (trained on {one['trained_on']})"
             lines.append(Line(name, tuple(one[name] or "-" for name in COLUMNS.values()), one["source"]))
         how = ", geometric mean over cameras" if (results.protocol, dataset) in GEOMETRIC else ""
-        learnt = f", learning methods trained on {trained_on}" if trained_on else ""
-        tables.append(Table(f"{dataset}, {plural(count, 'image')}{how}{learnt}", list(COLUMNS), lines))
+        learned = f", learning methods trained on {trained_on}" if trained_on else ""
+        tables.append(Table(f"{dataset}, {plural(count, 'image')}{how}{learned}", list(COLUMNS), lines))
     return tables
 
 
@@ -120,8 +117,7 @@ def make_light_table(results: Results, dataset: str) -> Table | None:
     """Mean errors on a dataset by the kind of light, if there are enough images of one."""
     lines = [
         Line(row.name, tuple("-" if mean is None else f"{mean:.2f}" for mean in light_means(results, row, dataset)))
-        for row in results.rows
-        if dataset in row.statistics
+        for row in results.rows_of(dataset)
     ]
     counts = count_lights(results, dataset)
     headings = [name if count is None else f"{name} ({count})" for name, count in counts.items()]
@@ -212,15 +208,14 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
         common = {"results": name, "protocol": results.protocol, "dataset": dataset}
         trained_on = _trained_on(results, dataset)
         compared = find_differences(results, dataset)
-        for row in results.rows:
+        for row in results.rows_of(dataset):
             own = common | {"method": row.method, "settings": row.apart, "selection": row.selection, "m": row.m}
             own |= {"draws": row.draws or None, "trained_on": trained_on, "source": "this package"}
-            if (found := statistics_of(row, results, dataset)) is not None:
-                mean = "geometric over cameras" if geometric else "over images"
-                whole = {"images": results.count(dataset), "averaged": mean} | covered(row, dataset)
-                if compared is not None and row.name in compared[1]:
-                    whole |= dict(zip(VERSUS, (compared[0].name, *compared[1][row.name]), strict=True))
-                records.append(own | whole | _figures(*found))
+            mean = "geometric over cameras" if geometric else "over images"
+            whole = {"images": results.count(dataset), "averaged": mean} | covered(row, dataset)
+            if compared is not None and row.name in compared[1]:
+                whole |= dict(zip(VERSUS, (compared[0].name, *compared[1][row.name]), strict=True))
+            records.append(own | whole | _figures(*statistics_of(row, results, dataset)))
             for camera in [camera for camera in results.cameras(dataset) if camera in row.statistics]:
                 one = {
                     "camera": camera.split("/")[1],
@@ -228,7 +223,7 @@ def tidy(results: Results, name: str) -> list[dict[str, Any]]:
                     "m": results.real_m(row, camera),
                 }
                 records.append(own | one | _figures(*row.statistics[camera]))
-            if results.lights and dataset in row.statistics:
+            if results.lights:
                 means = zip(count_lights(results, dataset).items(), light_means(results, row, dataset), strict=True)
                 for (light, count), value in means:
                     if count is not None and value is not None:
@@ -251,10 +246,10 @@ TIDY = (
 """The columns of the CSV file."""
 
 
-def format_tidy(records: Iterable[dict[str, Any]]) -> str:
+def format_csv(columns: Sequence[str], records: Iterable[dict[str, Any]]) -> str:
     """Records as one CSV table with one header, numbers unrounded."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, TIDY, lineterminator="\n")
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return buffer.getvalue()
@@ -270,7 +265,7 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
         raise DataError(f"{folder}: no results in it; copy the results.json of an evaluation there")
     if style is Format.CSV:
         loaded = [(path.stem, Results.load(path)) for path in sorted(folder.glob("*.json"))]
-        return format_tidy(record for stem, results in loaded for record in tidy(results, stem))
+        return format_csv(TIDY, (record for stem, results in loaded for record in tidy(results, stem)))
     parts = []
     words = [path for path in folder.glob("*.md") if path.name != "table.md"]  # which an evaluation wrote
     for path in sorted(words) + sorted(folder.glob("*.json")):
@@ -291,7 +286,7 @@ def _read_words(path: Path) -> str:
 def format_results(results: Results, style: Format) -> str:
     """Every table of some results; as CSV they are one."""
     if style is Format.CSV:
-        return format_tidy(tidy(results, "results"))
+        return format_csv(TIDY, tidy(results, "results"))
     lights = [make_light_table(results, dataset) for dataset in results.datasets if results.lights]
     differences = [make_difference_table(results, dataset) for dataset in results.datasets]
     apart = [make_camera_table(results), *lights, *make_coverage_tables(results)]

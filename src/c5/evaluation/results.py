@@ -34,6 +34,7 @@ from c5.color import Float64s
 from c5.datasets import Sample
 from c5.errors import DataError, ReadError
 from c5.io.files import read_bytes, write_file
+from c5.io.shapes import check_shape, parse_json
 from c5.metrics import RepeatedStatistics, Statistics, bound_factors, summarize_repeats, worst_found
 from c5.rolls import MOST_VIVID
 
@@ -130,30 +131,32 @@ class Results:
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
+        data = read_bytes(path)
         try:
-            content = json.loads(read_bytes(path).decode())
-            if content["format"] != FORMAT:
-                raise ReadError(f"{path}: not the results of an evaluation")
-            if content["version"] > VERSION:
-                raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
-            _check(content, SHAPE)
-            if any(not {"tested_on", "trained_on"} <= fold.keys() for fold in content["folds"]):
-                raise ValueError("a fold does not say what it was trained and tested on")
-            counts = {group: len(files) for group, files in content["images"].items()}
-            lit = {group: len(lights) for group, lights in content.get("lights", {}).items()}
-            pairs = (uv for lights in content.get("lights", {}).values() for uv in lights)
-            if lit not in ({}, counts) or any(len(uv) != 2 for uv in pairs):
-                raise ValueError("its lights are not those of its images")
-            rows = [_from_json(row) for row in content["rows"]]
-            head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
-            lights = _scale(content.get("lights", {}), 0.001)
-            return cls(**head, rows=rows, lights=lights, photographs=content.get("photographs", {}))
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            content = parse_json(data, {"format": str, "version": int}, "its content")
+            if content["format"] == FORMAT and content["version"] <= VERSION:
+                check_shape(content, SHAPE, "its content")
+                counts = {group: len(files) for group, files in content["images"].items()}
+                if {group: len(lights) for group, lights in content.get("lights", {}).items()} not in ({}, counts):
+                    raise ReadError("its lights are not those of its images")
+        except ReadError as error:
             raise ReadError(f"{path}: damaged, or not the results of an evaluation ({error}); make it again") from error
+        if content["format"] != FORMAT:
+            raise ReadError(f"{path}: not the results of an evaluation")
+        if content["version"] > VERSION:
+            raise ReadError(f"{path}: made by a newer version; run pip install --upgrade c5-awb")
+        rows = [_from_json(row) for row in content["rows"]]
+        head = {name: content[name] for name in ("protocol", "description", "data", "images", "folds")}
+        lights = _scale(content.get("lights", {}), 0.001)
+        return cls(**head, rows=rows, lights=lights, photographs=content.get("photographs", {}))
 
     @property
     def datasets(self) -> list[str]:
         return sorted({group.split("/")[0] for group in self.images})
+
+    def rows_of(self, dataset: str) -> list[Row]:
+        """The rows that tested a dataset."""
+        return [row for row in self.rows if dataset in row.statistics]
 
     def count(self, dataset: str) -> int:
         """How many images of a dataset were tested."""
@@ -279,58 +282,34 @@ def _scale(lights: dict[str, list[tuple[float, float]]], factor: float) -> dict[
 
 
 _NUMBERS = [float]
+_STATISTICS = (float,) * len(Statistics._fields)
 SHAPE: dict[Any, Any] = {
     "protocol": str,
     "description": str,
     "data": str,
     "images": {str: [str]},
-    "photographs": {str: int},
-    "lights": {str: [_NUMBERS]},
-    "folds": [{"name": str, "trained_on": [str], "tested_on": [str]}],
+    "photographs?": {str: int},
+    "lights?": {str: [(float, float)]},
+    "folds": [{"name?": str, "trained_on": [str], "tested_on": [str]}],
     "rows": [
         {
             "method": str,
             "variant": str,
-            "apart": str,
-            "draws": int,
+            "apart?": str,
+            "draws?": int,
             "settings": {str: object},
-            "made": [{"command": str, str: object}],
-            "statistics": {str: {"mean": _NUMBERS, "deviation": _NUMBERS}},
-            "worst_found": {str: _NUMBERS},
-            "bound_factors": {str: _NUMBERS},
-            "errors": [{str: [(float, type(None))]}],
+            "made": [{"command?": str, str: object}],
+            "statistics": {str: {"mean": _STATISTICS, "deviation": _STATISTICS}},
+            "worst_found?": {str: _NUMBERS},
+            "bound_factors?": {str: _NUMBERS},
+            "errors": [{str: [float | None]}],
         }
     ],
 }
-"""What the parts of a file must be, if present."""
-
-
-def _check(value: Any, shape: Any, where: str = "results") -> None:
-    """Raise TypeError where a value is not of the shape."""
-    if isinstance(shape, dict):
-        _check(value, (dict,), where)
-        for key, part in value.items():
-            if str in shape or key in shape:
-                _check(part, shape.get(key, shape.get(str)), f"{where}.{key}")
-    elif isinstance(shape, list):
-        _check(value, (list,), where)
-        for part in value:
-            _check(part, shape[0], where)
-    elif shape is not object:
-        kinds = shape if isinstance(shape, tuple) else (shape,)
-        kinds = (*kinds, int) if float in kinds else kinds
-        if type(value) not in kinds or (isinstance(value, float) and not np.isfinite(value)):
-            raise TypeError(f"{where} cannot be {value!r:.40}")
+"""The JSON of a file."""
 
 
 def _to_json(row: Row) -> dict[str, Any]:
-    statistics = {
-        name: {
-            "mean": list(both.mean),  # to the last bit: a report of them is the table that was printed
-            "deviation": list(both.deviation),
-        }
-        for name, both in row.statistics.items()
-    }
     return {
         "method": row.method,
         "variant": row.variant,
@@ -338,7 +317,8 @@ def _to_json(row: Row) -> dict[str, Any]:
         "draws": row.draws,
         "settings": row.settings,
         "made": row.made,
-        "statistics": statistics,
+        # To the last bit: a report of them is the table that was printed.
+        "statistics": {name: both._asdict() for name, both in row.statistics.items()},
         **({"worst_found": row.worst_found} if row.worst_found else {}),
         **({"bound_factors": row.bound_factors} if row.bound_factors else {}),
         "errors": _convert(row.errors, lambda degrees: round(100 * degrees)),

@@ -13,7 +13,7 @@ from c5.colorimetry.temperature import show_kelvin
 from c5.evaluation.sensor import ALONE, PROFILED, Sensor, Shot, advise
 from c5.metrics import summarize
 from c5.photos.page import embed, make_page, make_table
-from c5.photos.picture import encode_picture, fit, render
+from c5.photos.picture import encode_picture, fit, render, turn
 from c5.plotting import encode_figure, new_plot
 from c5.words import plural
 
@@ -44,7 +44,7 @@ def make_report(sensor: Sensor) -> bytes:
         (f"{known.mean():.2f}°", "mean error with a profile"),
         (f"{alone.mean():.2f}°", "from each image alone"),
         (f"{sensor.errors(rival).mean():.2f}°", f"{rival}, the best of the others"),
-        (f"{len(sensor.shots)}", "labelled shots"),
+        (f"{len(sensor.shots)}", "labeled shots"),
     ]
     shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)
     advice = "".join(f"<li>{escape(line)}</li>" for line in advise(sensor))
@@ -55,7 +55,7 @@ the one tested.</p>
 <div class="cards">{shown}</div>
 <h2>What to photograph next</h2><ol>{advice}</ol>{_influence(sensor)}
 <h2>Errors by light</h2>{_by_light(sensor)}{_figure(_draw_lights(sensor), "Means of each kind of light, in degrees.")}
-<h2>What the profile is made of</h2>{_effects(sensor)}
+<h2>What the profile is made of</h2>{_gain(sensor)}{_effects(sensor)}
 <h2>The lights of the shots</h2>
 {_figure(_draw_curve(sensor), _curve_caption(sensor))}
 <h2>The worst shots</h2>{_worst(sensor)}
@@ -71,6 +71,18 @@ def _by_light(sensor: Sensor) -> str:
         errors = sensor.errors(method)
         rows.append([method, *(f"{errors[own].mean():.2f}" for own in bands.values()), f"{errors.mean():.2f}"])
     return make_table(headings, rows, PROFILED)
+
+
+def _gain(sensor: Sensor) -> str:
+    """A sentence where the profile is of no clear use."""
+    gain, low, high = sensor.gain
+    if low > 0:
+        return ""
+    what = "makes estimates worse" if high < 0 else "is of no clear use"
+    return (
+        f"<p>On these shots, the profile {what}: it lowers the mean error by {gain:.2f}°, and over other shots of this "
+        f"kind by {low:.2f}° to {high:.2f}° (95 %); below zero, it raises it.</p>"
+    )
 
 
 def _effects(sensor: Sensor) -> str:
@@ -92,9 +104,7 @@ def _influence(sensor: Sensor) -> str:
     most = np.argsort(-sensor.influence)[:3]
     if not sensor.influence[most[0]] > 0:
         return ""
-    names = [
-        f"{sensor.shots[i].sample.path.name} ({sensor.influence[i]:.2f}°)" for i in most if sensor.influence[i] > 0
-    ]
+    names = [f"{sensor.shots[i].name} ({sensor.influence[i]:.2f}°)" for i in most if sensor.influence[i] > 0]
     return (
         f"<p class=faint>Left out of the profile, these shots move the estimates of the others most: "
         f"{escape(', '.join(names))}. Make sure that they are typical of the camera.</p>"
@@ -108,7 +118,7 @@ def _worst(sensor: Sensor) -> str:
         shot = sensor.shots[index]
         light = "" if kelvins is None else f", {show_kelvin(kelvins[index])} K"
         why = _explain(shot)
-        parts.append(f"<p><b>{shot.error(PROFILED):.1f}°</b> {escape(shot.sample.path.name)}{light}{escape(why)}</p>")
+        parts.append(f"<p><b>{shot.error(PROFILED):.1f}°</b> {escape(shot.name)}{light}{escape(why)}</p>")
         for given in (None, shot.found[PROFILED], shot.light):
             parts.append(f'<img src="{embed(_picture(sensor, shot, given))}" alt="">')
     return f'<div class="shots">{"".join(parts)}</div>'
@@ -129,7 +139,7 @@ def _picture(sensor: Sensor, shot: Shot, light: Float64s | None) -> bytes:
     matrix = None if light is None else srgb_matrix(light, sensor.matrices)
     small = shot.small
     pixels = render(small.rgb, np.ones(small.rgb.shape[:2], np.bool_), light, matrix, small.clipped)
-    return encode_picture(np.asarray(fit(pixels, WIDTH, WIDTH)), "shot.jpg")
+    return encode_picture(np.asarray(fit(turn(pixels, shot.orientation), WIDTH, WIDTH)), "shot.jpg")
 
 
 def _all_methods(sensor: Sensor) -> str:
@@ -175,7 +185,11 @@ def _draw_effects(sensor: Sensor) -> Any:
     spread = [0, *(effect.errors.mean(axis=0).std() for effect in sensor.effects)]
     axes.errorbar(np.arange(len(counts)), means, yerr=spread, marker="o", color=BLUE, capsize=4, linewidth=1.8)
     axes.set_xticks(np.arange(len(counts)), [str(count) if count else "none" for count in counts])
-    axes.set(xlabel="images in the profile", ylabel="mean error, degrees", ylim=(0, max(means) * 1.25))
+    axes.set(
+        xlabel="images in the profile",
+        ylabel="mean error, degrees",
+        ylim=(0, 1.15 * max(map(sum, zip(means, spread, strict=True)))),
+    )
     return figure
 
 

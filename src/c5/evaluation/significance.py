@@ -74,7 +74,7 @@ def find_differences(results: Results, dataset: str) -> tuple[Row, dict[str, Dif
 
     Only images that both rows have are compared. None if there is nothing to compare.
     """
-    rows = [row for row in results.rows if dataset in row.statistics]
+    rows = results.rows_of(dataset)
     if len(rows) < 2:
         return None
     best = min(rows, key=lambda row: row.statistics[dataset].mean.mean)

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +16,17 @@ from c5.augmentation import Augmentation, augment
 from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
 from c5.errors import C5Error, DataError
-from c5.evaluation.methods import Method, Rolls, Track, digest_name
-from c5.evaluation.paper import SETTINGS, TABLES, TESTED, PaperRow, Work, count_published, make_rows
+from c5.evaluation.evaluating import Done, evaluate
+from c5.evaluation.methods import Method, Rolls, Track, digest, digest_name
+from c5.evaluation.paper import CLASSICAL, SETTINGS, TABLES, TESTED, PaperRow, Work, count_published, make_rows
 from c5.evaluation.protocols import Fold, Protocol, make_folds
+from c5.evaluation.report import format_csv
 from c5.evaluation.results import Results, Row
-from c5.evaluation.run import Done, evaluate
 from c5.evaluation.significance import FEWEST, image_errors, interval
 from c5.io.files import write_file
 from c5.metrics import Statistics
 from c5.parallel import in_parallel
-from c5.regular import read_text
+from c5.regular import read_regular, read_text
 
 FindMethods = Callable[[str, Rolls], list[Method]]
 """Finds the methods that a name stands for, with rolls."""
@@ -48,6 +49,10 @@ class Measured(NamedTuple):
     high: float
     device: str
     version: str
+    settings: str
+    """A digest of the method's settings, as they were used. Rows of earlier versions have none."""
+    trained: str
+    """What of the settings is often changed to save time, in words."""
 
     def to_csv(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in HEAD}
@@ -56,13 +61,16 @@ class Measured(NamedTuple):
     @classmethod
     def from_csv(cls, line: dict[str, str]) -> Measured:
         kinds = {"table": int, "images": int, "networks": int, "draws": int, "low": float, "high": float}
-        own: dict[str, Any] = {name: kinds.get(name, str)(line[name]) for name in HEAD}
+        own: dict[str, Any] = {name: kinds.get(name, str)(line.get(name, "")) for name in HEAD}
         figures = Statistics(*(float(line[name]) for name in Statistics._fields))
         deviation = Statistics(*(float(line[f"{name}_sd"]) for name in Statistics._fields))
         return cls(**own, figures=figures, deviation=deviation)
 
 
-HEAD = ("table", "row", "setting", "method", "images", "networks", "draws", "low", "high", "device", "version")
+HEAD = (
+    *("table", "row", "setting", "method", "images", "networks", "draws", "low", "high", "device", "version"),
+    *("settings", "trained"),
+)
 COLUMNS_OF_ROWS = (*HEAD, *(f"{name}{end}" for name in Statistics._fields for end in ("", "_sd")))
 ROWS = "rows.csv"
 
@@ -98,7 +106,9 @@ def run_rows(
         if task is not None:
             found[work] = task
 
-    def run(task: _Task, ahead: bool = False) -> Results | None:
+    @cache
+    def run(work: Work, ahead: bool = False) -> Results | None:
+        task = found[work]
         try:
             only = [fold.name for fold in make_folds(task.protocol, task.samples)] if ahead else ()
             return evaluate(
@@ -114,19 +124,19 @@ def run_rows(
             return None
 
     if jobs > 1:  # several rows at a time; their folds are kept, and found below
-        for _ in in_parallel(partial(run, ahead=True), found.values(), jobs):
+        for _ in in_parallel(partial(run, ahead=True), found, jobs):
             pass
-    done: dict[Work, Results | None] = {}
     for row in rows:
-        if row.work not in done:
-            done[row.work] = run(found[row.work]) if row.work in found else None
-        results = done[row.work]
+        results = run(row.work) if row.work in found else None
         line = None if results is None else _measure(row, results, found[row.work].method)
         if line is None:
             stopped = row.work in failed or (row.work in found and results is None)
             why = "not run, for the reason above" if stopped else "left out, its data are not given"
             say(f"table {row.table}, {row.name}: {why}")
             continue
+        before = measured.get((row.table, row.name))
+        if before is not None and before.settings != line.settings:
+            say(f"table {row.table}, {row.name}: replaces a row with other settings ({before.trained or 'not known'})")
         measured[row.table, row.name] = line
         save_rows(folder, measured.values())
         say(f"table {row.table}, {row.name}: {line.figures.mean:.2f} (published: {row.figures['mean']})")
@@ -151,7 +161,8 @@ def _find_task(
 ) -> _Task | None:
     """None if the data are not given."""
     used = _choose(samples, work.setting, matrices)
-    protocol = SETTINGS[work.setting].find({name for sample in used for name in (sample.dataset, sample.camera)})
+    present = {name for sample in used for name in (sample.dataset, sample.camera)}
+    protocol = SETTINGS[work.setting].find(present, learns=work.method not in CLASSICAL.values())
     if protocol is None:
         return None
     (method,) = find(work.method, Rolls((work.m,), (work.selection,)))
@@ -218,7 +229,23 @@ def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None
     both, made = own.statistics[group], own.made[-1]
     networks = len(method.settings.get("seeds", [])) if method.learns else 0
     described = (row.table, row.name, row.setting, row.method, errors.size, networks, own.draws)
-    return Measured(*described, both.mean, both.deviation, low, high, made["device"], made["version"])
+    measured = (*described, both.mean, both.deviation, low, high, made["device"], made["version"])
+    return Measured(*measured, *_describe_settings(method, max(fold["made_images"] for fold in results.folds)))
+
+
+def _describe_settings(method: Method, given: int = 0) -> tuple[str, str]:
+    """A digest of a method's settings, and the most telling ones in words, with the number of made images that were
+    among the data. Seeds are counted elsewhere; a table of matrices belongs to the data."""
+    settings = {name: value for name, value in method.settings.items() if name not in ("seeds", "matrices")}
+    told = []
+    if config := settings.get("config"):
+        told += [f"{config['epochs']} epochs", *(["bfloat16"] if config.get("bfloat16") else [])]
+    if making := settings.get("making"):
+        added = 0 if making.get("unless_given") and given else making["count"]
+        count = added + given if making["count"] else 0
+        settings["making"] = making | {"count": count, "matrices": None}
+        told.append(f"{count} made images")
+    return digest(settings)[:8], ", ".join(told)
 
 
 def load_rows(folder: Path) -> list[Measured]:
@@ -234,13 +261,11 @@ def load_rows(folder: Path) -> list[Measured]:
 
 
 def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS_OF_ROWS, lineterminator="\n")
-    writer.writeheader()
     order = {(row.table, row.name): place for place, row in enumerate(make_rows())}
     kept = sorted(lines, key=lambda line: order.get((line.table, line.row), len(order)))
-    writer.writerows(line.to_csv() for line in kept)
-    return write_file(folder / ROWS, buffer.getvalue().encode())
+    before = read_regular(folder / ROWS) if load_rows(folder) else None  # of an earlier version it has fewer columns
+    text = format_csv(COLUMNS_OF_ROWS, (line.to_csv() for line in kept))
+    return write_file(folder / ROWS, text.encode(), merged=before)
 
 
 def gather_rows(folders: Sequence[Path], out: Path) -> Path:
@@ -252,17 +277,29 @@ def gather_rows(folders: Sequence[Path], out: Path) -> Path:
     return save_rows(out, {(line.table, line.row): line for line in lines}.values())
 
 
-def make_checklist(folder: Path) -> str:
-    """The page on the paper: the text in a folder, with its tables in place of `<!-- tables -->`."""
+def make_checklist(folder: Path, find: FindMethods) -> str:
+    """The page on the paper: the text in a folder, with its tables in place of `<!-- tables -->`. `find` finds methods
+    with their usual settings; rows with others are marked."""
     words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
     if "<!-- tables -->" not in words:
         raise DataError(
             f"{folder}: its text has no place for the tables; write <!-- tables --> in one of its .md files"
         )
-    return words.replace("<!-- tables -->", "\n\n".join(_format_tables(load_rows(folder)))) + "\n"
+    return words.replace("<!-- tables -->", "\n\n".join(_format_tables(load_rows(folder), find))) + "\n"
 
 
-def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
+OTHER = "†"
+"""Marks rows that were run with other settings."""
+
+
+def _mark(row: PaperRow, line: Measured | None, find: FindMethods) -> str:
+    if line is None or not (line.settings or row.method.startswith("c5")):  # nothing else has changed
+        return ""
+    (method,) = find(row.method, Rolls((row.m,), (row.selection,)))
+    return "" if line.settings == _describe_settings(method)[0] else OTHER
+
+
+def _format_tables(measured: Sequence[Measured], find: FindMethods) -> Iterator[str]:
     lines = {(line.setting, line.method, line.row): line for line in measured}  # a row may stand in several tables
     for table, title in TABLES.items():
         rows = [row for row in make_rows() if row.table == table]
@@ -270,7 +307,7 @@ def _format_tables(measured: Sequence[Measured]) -> Iterator[str]:
         done = sum(line is not None for line in found)
         total = count_published()[table]
         count = f"{total} rows, {len(rows)} of methods that are here, {done} of them run."
-        body = [_format_row(row, line) for row, line in zip(rows, found, strict=True)]
+        body = [_format_row(row, line, _mark(row, line, find)) for row, line in zip(rows, found, strict=True)]
         yield f"### Table {table}: {title}\n\n{count}\n\n" + "\n".join([*PAGE_HEAD, *body])
 
 
@@ -286,12 +323,12 @@ HEADINGS = (
 PAGE_HEAD = (f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
 
 
-def _format_row(row: PaperRow, line: Measured | None) -> str:
+def _format_row(row: PaperRow, line: Measured | None, mark: str) -> str:
     one = row.figures
     ours, apart, over, median = "-", "-", "-", "-"
     if line is not None:
         sd = f"±{line.deviation.mean:.2f}" if line.deviation.mean >= 0.005 else ""
-        ours, over = f"{line.figures.mean:.2f}{sd}", f"{line.low:.2f} to {line.high:.2f}"
+        ours, over = f"{line.figures.mean:.2f}{sd}{mark}", f"{line.low:.2f} to {line.high:.2f}"
         apart, median = f"{line.figures.mean - float(one['mean']):+.2f}", f"{line.figures.median:.2f}"
     cells = (row.name, one["mean"], ours, apart, over, f"{one['median']}, {median}", f"`{row.method}`")
     return f"| {' | '.join(cells)} |"

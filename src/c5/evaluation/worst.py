@@ -13,8 +13,8 @@ from c5.color import Bools, Float64s, rgb_to_uv
 from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.temperature import dng_temperature, show_kelvin
 from c5.datasets.facts import match_name
+from c5.evaluation.by_light import LIGHTS, kinds, warmth
 from c5.evaluation.estimates import Outcome
-from c5.evaluation.lights import LIGHTS, kinds, warmth
 from c5.image import LinearImage, shrink
 from c5.io.files import write_file
 from c5.metrics import bound_errors
@@ -70,7 +70,7 @@ def find_facts(tested: Sequence[Outcome], looks: Sequence[Looks]) -> Facts:
     kind = np.empty(len(tested), dtype="<U9")
     for camera in set(cameras.tolist()):
         own = cameras == camera
-        kind[own] = kinds(warmth([(u, v) for u, v in lights[own].tolist()]))
+        kind[own] = kinds(warmth(lights[own]))
     warmer = np.array([-1, 1]) @ (estimates - lights).T  # ln(r / b) of the estimate over that of the light
     greener = np.abs(np.array([1, 1]) @ (estimates - lights).T)
     absent, one_hue, gray, gray_estimated = np.array(looks).T

@@ -6,18 +6,20 @@ query becomes a map of constants. C code is made from the list; ONNX graphs are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Float32s
-from c5.errors import ModelFileError, ParameterError
+from c5.errors import ModelFileError, ParameterError, ReadError
 from c5.histograms import Geometry, Grid
+from c5.io.readers import decoding
 from c5.model import Model, Profile
 
+REMEDY = "train it again"
 QUERY = "histograms"
 """The name of the first tensor: what the network sees of a frame."""
 
@@ -49,7 +51,7 @@ class Convolution:
     def multiply_adds(self) -> int:
         return int(np.prod(self.weights.shape)) * self.output.size**2
 
-    def quantise(self) -> tuple[NDArray[np.int8], Float32s]:
+    def quantize(self) -> tuple[NDArray[np.int8], Float32s]:
         """The weights in 8 bits, and what one step is for each output."""
         steps = np.maximum(np.abs(self.weights).max(axis=(1, 2, 3)), 1e-12) / 127
         return np.rint(self.weights / steps[:, None, None, None]).astype(np.int8), steps
@@ -59,25 +61,17 @@ class Convolution:
 class Pooling:
     """The largest of each 2x2."""
 
-    input: Tensor
+    inputs: tuple[Tensor]
     output: Tensor
     multiply_adds: int = 0
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        return (self.input,)
 
 
 @dataclass(frozen=True, eq=False)
 class Upsampling:
     """Twofold, bilinear, corners on corners."""
 
-    input: Tensor
+    inputs: tuple[Tensor]
     output: Tensor
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        return (self.input,)
 
     @property
     def multiply_adds(self) -> int:
@@ -85,31 +79,28 @@ class Upsampling:
 
 
 @dataclass(frozen=True, eq=False)
-class Normalisation:
+class Normalization:
     """Each channel to mean 0 and variance 1 over its places, then the leaky rectifier. In place."""
 
-    input: Tensor
+    inputs: tuple[Tensor]
     output: Tensor
     epsilon: float
     slope: float = 1.0
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        return (self.input,)
 
     @property
     def multiply_adds(self) -> int:
         return 3 * self.output.numbers
 
 
-Layer = Convolution | Pooling | Upsampling | Normalisation
+Layer = Convolution | Pooling | Upsampling | Normalization
 
 
 @dataclass(frozen=True)
 class Budget:
     """What a query costs on a machine."""
 
-    flash: int  # bytes of weights and other constants
+    weights: int  # bytes of weights and other constants, or of the whole graph
+    code: int | None  # bytes of code beside them; None where a runtime has it
     memory: int | None  # bytes to work in; None where a runtime decides
     largest: int  # bytes of the largest maps between two layers
     multiply_adds: int  # of the network
@@ -117,9 +108,11 @@ class Budget:
     @property
     def cells(self) -> list[str]:
         """The same for a table."""
-        memory = "" if self.memory is None else f"{self.memory / 1000:.0f} KB"
-        flash, largest = (f"{size / 1000:.0f} KB" for size in (self.flash, self.largest))
-        return [flash, memory, largest, f"{self.multiply_adds / 1e6:.1f} M"]
+        sizes = (self.weights, self.code, self.memory, self.largest)
+        return [
+            *("" if size is None else f"{size / 1000:.0f} KB" for size in sizes),
+            f"{self.multiply_adds / 1e6:.1f} M",
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +157,7 @@ def fold(model: Model, profile: Profile | None = None) -> Folded:
     try:
         values, nodes = _fold_constants(model, profile)
         return _Reader(model, profile, values).read(nodes)
-    except (KeyError, ValueError, StopIteration) as error:
+    except ReadError as error:
         raise ModelFileError(
             f"the network of the model {model.name} has parts that cannot be exported ({error}); export its graph"
         ) from error
@@ -183,24 +176,24 @@ def _fold_constants(model: Model, profile: Profile) -> tuple[dict[str, Any], lis
     onnx = load_onnx()
     from onnx.reference import ReferenceEvaluator
 
-    graph = onnx.load_model_from_string(model.file.graphs["query"])
-    values = {each.name: onnx.numpy_helper.to_array(each) for each in graph.graph.initializer}
+    with decoding(REMEDY):
+        graph = onnx.load_model_from_string(model.file.graphs["query"])
+        values = {each.name: onnx.numpy_helper.to_array(each) for each in graph.graph.initializer}
     values |= {f"profile_{level}": features.astype(np.float32) for level, features in enumerate(profile.features)}
-    left = []
+    known, folded, left = set(values), [], []
     for node in graph.graph.node:
-        if node.op_type == "Constant":
-            values[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
-        elif all(name in values or not name for name in node.input):
-            known = {name: values[name] for name in node.input if name}
-            shapes = [onnx.helper.make_tensor_value_info(name, 0, None) for name in (*known, *node.output)]
-            for shape, value in zip(shapes, known.values(), strict=False):
-                shape.type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)
-            part = onnx.helper.make_graph([node], "part", shapes[: len(known)], shapes[len(known) :])
-            whole = onnx.helper.make_model(part, opset_imports=graph.opset_import)
-            values |= zip(node.output, ReferenceEvaluator(whole).run(None, known), strict=True)
+        if known.issuperset(filter(None, node.input)):
+            folded.append(node)
+            known |= set(node.output)
         else:
             left.append(node)
-    return values, left
+    names = [name for node in folded for name in node.output]
+    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in names]
+    part = onnx.helper.make_graph(folded, "constants", [], outputs)
+    opsets = {each.domain: each.version for each in graph.opset_import}
+    with decoding(REMEDY):
+        found = ReferenceEvaluator(part, opsets).run(None, values)
+    return values | dict(zip(names, found, strict=True)), left
 
 
 class _Pick(NamedTuple):
@@ -208,6 +201,9 @@ class _Pick(NamedTuple):
 
     channel: int
     channels: int = 1
+
+
+Part = TypeVar("Part", bound=Tensor | _Pick)
 
 
 class _Reader:
@@ -229,6 +225,8 @@ class _Reader:
         tail = _find_tail(nodes, names)
         for node in nodes:
             if node.output[0] not in tail:
+                if node.op_type not in self._readers:
+                    raise ReadError(f"the operator {node.op_type}")
                 self._readers[node.op_type](self, node)
         gain = any(name == "gain" for node in nodes for name in node.output)
         self._add_maps([node for node in nodes if node.output[0] in tail], names if gain else names[:2])
@@ -239,10 +237,17 @@ class _Reader:
         return Folded(model.name, model.identity, self.profile.camera, model.grid, tuple(layers), gain, constants)
 
     def _one(self, name: str) -> Tensor:
-        (tensor,) = self.tensors[name]
-        if isinstance(tensor, _Pick):
-            raise ValueError("a histogram by itself")
-        return tensor
+        found = self.tensors.get(name, [])
+        if len(found) != 1 or isinstance(found[0], _Pick):
+            raise ReadError("one tensor is needed, not a histogram, several or constants")
+        return found[0]
+
+    def _constants(self, node: Any, *places: int) -> list[NDArray[Any]]:
+        """Inputs of a node that are the same for every frame."""
+        names = [node.input[place] if place < len(node.input) else "" for place in places]
+        if not all(name in self.values for name in names):
+            raise ReadError(f"{node.op_type} with what changes from frame to frame")
+        return [self.values[name] for name in names]
 
     def _put(self, layer: Layer, name: str) -> None:
         self.layers.append(layer)
@@ -253,20 +258,20 @@ class _Reader:
 
     def _read_convolution(self, node: Any) -> None:
         settings = _settings(node)
-        weights, bias = self.values[node.input[1]], self.values[node.input[2]]
+        weights, bias = self._constants(node, 1, 2)
+        tensors = self._parts(node.input[0])
+        if weights.ndim != 4 or weights.shape[1] != sum(each.channels for each in tensors) or bias.ndim != 1:
+            raise ReadError("a convolution of other channels")
         side = weights.shape[2]
         if weights.shape[2:] not in ((1, 1), (3, 3)) or settings.get("pads", [0] * 4) != [side // 2] * 4:
-            raise ValueError(f"a convolution of {side}x{side} with pads {settings.get('pads')}")
+            raise ReadError(f"a convolution of {side}x{side} with pads {settings.get('pads')}")
         if settings.get("group", 1) != 1 or settings.get("strides", [1, 1]) != [1, 1]:
-            raise ValueError("a convolution in groups or strides")
+            raise ReadError("a convolution in groups or strides")
         inputs: list[Tensor] = []
         parts: list[Float32s] = []
         picked = np.zeros((len(weights), self.query.channels, side, side), np.float32)
-        first = 0
         constant = bias.astype(np.float64)
-        for tensor in self.tensors[node.input[0]]:
-            own = weights[:, first : first + tensor.channels]
-            first += tensor.channels
+        for tensor, own in by_tensor(weights, tensors):
             if isinstance(tensor, _Pick):
                 picked[:, tensor.channel] += own[:, 0]
             elif side == 1 and tensor.name in self.constants:  # what a profile adds is the same for every frame
@@ -277,6 +282,8 @@ class _Reader:
                 parts.append(own)
         if picked.any():
             inputs, parts = [self.query, *inputs], [picked, *parts]
+        if not inputs:
+            raise ReadError("a convolution of constants")
         output = self._new(len(weights), inputs[0].size)
         kept = np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
         self._put(Convolution(tuple(inputs), output, kept, constant.astype(np.float32)), node.output[0])
@@ -285,65 +292,75 @@ class _Reader:
         tensor = self._one(node.input[0])
         slope = float(_settings(node).get("alpha", 0.01))
         for place, layer in enumerate(self.layers):
-            if layer.output == tensor and isinstance(layer, Convolution | Normalisation) and layer.slope == 1:
+            if layer.output == tensor and isinstance(layer, Convolution | Normalization) and layer.slope == 1:
                 self.layers[place] = replace(layer, slope=slope)
                 self.tensors[node.output[0]] = [tensor]
                 return
-        raise ValueError("a rectifier of something else than a convolution")
+        raise ReadError("a rectifier of something else than a convolution")
 
     def _read_pooling(self, node: Any) -> None:
         settings = _settings(node)
-        if settings["kernel_shape"] != [2, 2] or settings.get("strides") != [2, 2] or any(settings.get("pads", ())):
-            raise ValueError(f"pooling over {settings['kernel_shape']}")
+        if settings.get("kernel_shape") != [2, 2] or settings.get("strides") != [2, 2] or any(settings.get("pads", ())):
+            raise ReadError(f"pooling over {settings.get('kernel_shape')}")
         tensor = self._one(node.input[0])
-        self._put(Pooling(tensor, self._new(tensor.channels, tensor.size // 2)), node.output[0])
+        self._put(Pooling((tensor,), self._new(tensor.channels, tensor.size // 2)), node.output[0])
 
-    def _read_normalisation(self, node: Any) -> None:
+    def _read_normalization(self, node: Any) -> None:
         tensor = self._one(node.input[0])
-        if np.any(self.values[node.input[1]] != 1) or np.any(self.values[node.input[2]] != 0):
-            raise ValueError("a normalisation with weights")
+        scale, shift = self._constants(node, 1, 2)
+        if np.any(scale != 1) or np.any(shift != 0):
+            raise ReadError("a normalization with weights")
         epsilon = float(_settings(node).get("epsilon", 1e-5))
-        self._put(Normalisation(tensor, self._new(tensor.channels, tensor.size), epsilon), node.output[0])
+        self._put(Normalization((tensor,), self._new(tensor.channels, tensor.size), epsilon), node.output[0])
 
     def _read_product(self, node: Any) -> None:
         """Two products with the same matrix, from the left and from the right, are an upsampling."""
         if node.input[0] in self.values:
             self.waiting[node.output[0]] = node
             return
+        if node.input[0] not in self.waiting:
+            raise ReadError("a product of maps")
         first = self.waiting.pop(node.input[0])
-        left, right = self.values[first.input[0]], self.values[node.input[1]]
+        (left,), (right,) = self._constants(first, 0), self._constants(node, 1)
         tensor = self._one(first.input[1])
-        if not (np.allclose(left, upsampling_weights(tensor.size), atol=1e-5) and np.array_equal(left.T, right)):
-            raise ValueError("a product of matrices that is no twofold upsampling")
-        self._put(Upsampling(tensor, self._new(tensor.channels, 2 * tensor.size)), node.output[0])
+        wanted = upsampling_weights(tensor.size)
+        if left.shape != wanted.shape or not (np.allclose(left, wanted, atol=1e-5) and np.array_equal(left.T, right)):
+            raise ReadError("a product of matrices that is no twofold upsampling")
+        self._put(Upsampling((tensor,), self._new(tensor.channels, 2 * tensor.size)), node.output[0])
 
     def _read_concatenation(self, node: Any) -> None:
         if _settings(node).get("axis") not in (1, -3):
-            raise ValueError("tensors one behind the other")
+            raise ReadError("tensors one behind the other")
         self.tensors[node.output[0]] = [part for name in node.input for part in self._parts(name)]
 
     def _parts(self, name: str) -> list[Tensor | _Pick]:
         if name in self.tensors:
             return self.tensors[name]
-        (value,) = self.values[name]
+        value = self.values.get(name, np.zeros(0))
+        if value.ndim != 4 or len(value) != 1:
+            raise ReadError("constants that are no maps")
+        value = value[0]
         tensor = Tensor(f"constant{len(self.constants)}", len(value), value.shape[-1])
         self.constants[tensor.name] = np.ascontiguousarray(value, np.float32)
         self.tensors[name] = [tensor]
         return [tensor]
 
     def _read_same(self, node: Any) -> None:
-        self.tensors[node.output[0]] = self.tensors[node.input[0]]
+        self.tensors[node.output[0]] = self._parts(node.input[0])
 
     def _read_pick(self, node: Any) -> None:
         if node.input[0] != "query" or _settings(node).get("axis") not in (1, -3):
-            raise ValueError("channels of something else than the query")
-        self.tensors[node.output[0]] = [_Pick(int(self.values[node.input[1]]))]
+            raise ReadError("channels of something else than the query")
+        (channel,) = self._constants(node, 1)
+        if channel.size != 1 or channel.item() not in range(self.query.channels):
+            raise ReadError("a histogram that is not there")
+        self.tensors[node.output[0]] = [_Pick(channel.item())]
 
     _readers: Mapping[str, Callable[[_Reader, Any], None]] = {
         "Conv": _read_convolution,
         "LeakyRelu": _read_rectifier,
         "MaxPool": _read_pooling,
-        "InstanceNormalization": _read_normalisation,
+        "InstanceNormalization": _read_normalization,
         "MatMul": _read_product,
         "Concat": _read_concatenation,
         "Expand": _read_same,
@@ -357,22 +374,28 @@ class _Reader:
         sources = sorted(
             {name for node in tail for name in node.input if name in self.tensors and name not in produced}
         )
-        lasts = [next(layer for layer in self.layers if layer.output == self._one(name)) for name in sources]
+        lasts = [layer for name in sources for layer in self.layers if layer.output == self._one(name)]
+        if len(lasts) != len(sources):
+            raise ReadError("maps that no layer makes")
         mixing = _probe(tail, sources, [self._one(name) for name in sources], names, self.values)
         weights: list[Float32s] = []
         inputs: list[Tensor] = []
-        bias, first = np.zeros(len(mixing)), 0
-        for layer in lasts:
+        bias = np.zeros(len(mixing))
+        for layer, (_, mix) in zip(lasts, by_tensor(mixing, [layer.output for layer in lasts]), strict=True):
             if not isinstance(layer, Convolution) or layer.slope != 1 or layer.bias.ndim != 1:
-                raise ValueError("maps that no convolution makes")
-            mix = mixing[:, first : first + layer.output.channels]
-            first += layer.output.channels
+                raise ReadError("maps that no convolution makes")
             weights.append(np.einsum("mo,oikl->mikl", mix, layer.weights))
             bias += mix @ layer.bias
             inputs += layer.inputs
         output = Tensor("maps", len(mixing), self.model.grid.bins)
         merged = np.concatenate(weights, axis=1).astype(np.float32)
         self.layers.append(Convolution(tuple(inputs), output, merged, bias.astype(np.float32)))
+
+
+def by_tensor(weights: NDArray[Any], tensors: Sequence[Part]) -> Iterator[tuple[Part, NDArray[Any]]]:
+    """Tensors side by side, each with its part of the weights (outputs, all channels, ...)."""
+    ends = np.cumsum([tensor.channels for tensor in tensors])
+    return zip(tensors, np.split(weights, ends[:-1], axis=1), strict=True)
 
 
 def upsampling_weights(size: int) -> Float32s:
@@ -399,14 +422,11 @@ def _probe(
     onnx = load_onnx()
     from onnx.reference import ReferenceEvaluator
 
-    given = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in sources]
-    known = {name for node in tail for name in node.input if name in values}
-    constants = [onnx.numpy_helper.from_array(np.asarray(values[name]), name) for name in sorted(known)]
-    wanted = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names]
-    graph = onnx.helper.make_graph(tail, "tail", given, wanted, initializer=constants)
-    evaluator = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]))
-    if not tail:
-        raise ValueError("maps that are not made of convolutions")
+    if not (tail and sources):
+        raise ReadError("maps that are not made of convolutions")
+    wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in names]
+    with decoding(REMEDY):
+        evaluator = ReferenceEvaluator(onnx.helper.make_graph(tail, "tail", [], wanted), {"": 17})
     columns = []
     for asked, tensor in enumerate(tensors):
         for channel in range(tensor.channels):
@@ -415,7 +435,10 @@ def _probe(
                 for name, each in zip(sources, tensors, strict=True)
             }
             inputs[sources[asked]][0, channel] = 1
-            found = evaluator.run(None, inputs)
+            with decoding(REMEDY):
+                found = evaluator.run(None, {**values, **inputs})
+            if any(np.size(maps) % tensor.size**2 for maps in found):
+                raise ReadError("maps of another size")
             columns.append(np.concatenate([np.reshape(maps, (-1, tensor.size**2)) for maps in found])[:, 0])
     return np.stack(columns, axis=1)
 
@@ -452,7 +475,7 @@ def _run(layer: Layer, inputs: list[Float32s]) -> Float32s:
     if isinstance(layer, Upsampling):
         weights = upsampling_weights(x.shape[-1])
         return np.asarray(weights @ x @ weights.T)
-    if isinstance(layer, Normalisation):
+    if isinstance(layer, Normalization):
         mean, variance = x.mean(axis=(1, 2), keepdims=True), x.var(axis=(1, 2), keepdims=True)
         x = (x - mean) / np.sqrt(variance + layer.epsilon)
     else:

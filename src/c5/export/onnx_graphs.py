@@ -17,7 +17,7 @@ from c5.export.layers import (
     Convolution,
     Folded,
     Layer,
-    Normalisation,
+    Normalization,
     Pooling,
     fold,
     load_onnx,
@@ -39,7 +39,7 @@ def export_onnx(model: Model, profile: Profile | None, folder: Path, *, int8: bo
     for name, from_pixels in FILES.items():
         data = make_graph(folded, from_pixels=from_pixels, int8=int8)
         path = write_file(folder / name, data)
-        budgets[str(path)] = Budget(len(data), None, folded.largest, folded.multiply_adds)
+        budgets[str(path)] = Budget(len(data), None, None, folded.largest, folded.multiply_adds)
     return budgets
 
 
@@ -114,7 +114,7 @@ def _add_layer(graph: _Builder, layer: Layer, x: str, *, int8: bool) -> str:
     if isinstance(layer, Convolution):
         weights: str | ArrayLike = layer.weights
         if int8:
-            rounded, scales = layer.quantise()
+            rounded, scales = layer.quantize()
             zeros = np.zeros(len(scales), np.int8)
             weights = graph.add("DequantizeLinear", rounded, scales, zeros, axis=0)
         pads = [layer.weights.shape[2] // 2] * 4
@@ -123,11 +123,11 @@ def _add_layer(graph: _Builder, layer: Layer, x: str, *, int8: bool) -> str:
         else:
             x = graph.add("Add", graph.add("Conv", x, weights, pads=pads), layer.bias[None])
         return x if layer.slope == 1 else graph.add("LeakyRelu", x, alpha=layer.slope)
-    if isinstance(layer, Normalisation):
+    if isinstance(layer, Normalization):
         ones, zeros = np.ones(layer.output.channels, np.float32), np.zeros(layer.output.channels, np.float32)
         x = graph.add("InstanceNormalization", x, ones, zeros, epsilon=layer.epsilon)
         return x if layer.slope == 1 else graph.add("LeakyRelu", x, alpha=layer.slope)
-    matrix = upsampling_weights(layer.input.size)
+    matrix = upsampling_weights(layer.inputs[0].size)
     return graph.add("MatMul", graph.add("MatMul", matrix, x), np.ascontiguousarray(matrix.T))
 
 
@@ -144,11 +144,12 @@ def _locate(graph: _Builder, folded: Folded, searched: str, maps: str) -> None:
     heat = graph.add("Softmax", flat, axis=0)
     graph.add("Reshape", heat, np.array([n, n]), name="heat_map")
     u, v = (axis.ravel() for axis in np.meshgrid(grid.u, grid.v))
-    minus = graph.add("MatMul", heat, np.stack([-u, np.zeros(n * n), -v], axis=1))  # -u, 0, -v
+    minus_uv = np.stack([-u, np.zeros(n * n), -v], axis=1)
+    minus = graph.add("MatMul", heat, minus_uv)  # -u, 0, -v
     rgb = graph.add("Exp", minus)
     graph.add("Div", rgb, graph.add("ReduceL2", rgb, np.array([0]), keepdims=1), name="illuminant")
     graph.add("Exp", graph.add("Neg", minus), name="gains")
-    lights = np.exp(np.stack([-u, np.zeros(n * n), -v], axis=1))
+    lights = np.exp(minus_uv)
     lights /= np.linalg.norm(lights, axis=1, keepdims=True)
     cosines = graph.add("Clip", graph.add("MatMul", lights, "illuminant"), np.float32(-1), np.float32(1))
     angles = graph.add("Acos", cosines)
@@ -198,14 +199,11 @@ def _count(graph: _Builder, grid: Grid) -> tuple[str, str]:
     planes = add("Transpose", planes, perm=[2, 0, 1])
     gradient, all_count = _gradient(graph, planes, counts)
     every = _row_step(graph, grid, counts)
-    seen: list[str] = []
-    searched: list[str] = []
     height = add("Gather", add("Shape", counts), np.int64(0))
-    for power in grid.powers:
-        _add_histogram(graph, grid, planes, counts, every, height, power, 0.0, seen, searched)
-    _add_histogram(graph, grid, gradient, all_count, every, height, 1, FLAT, seen, searched)
-    stacked = [each[0] if len(each) == 1 else add("Concat", *each, axis=1) for each in (seen, searched)]
-    return stacked[0], stacked[1]
+    pairs = [_add_histogram(graph, grid, planes, counts, every, height, power, 0.0) for power in grid.powers]
+    pairs.append(_add_histogram(graph, grid, gradient, all_count, every, height, 1, FLAT))
+    seen, searched = (add("Concat", *each, axis=1) for each in zip(*pairs, strict=True))
+    return seen, searched
 
 
 def _gradient(graph: _Builder, planes: str, counts: str) -> tuple[str, str]:
@@ -239,17 +237,9 @@ def _row_step(graph: _Builder, grid: Grid, counts: str) -> str:
 
 
 def _add_histogram(
-    graph: _Builder,
-    grid: Grid,
-    planes: str,
-    counts: str,
-    every: str,
-    height: str,
-    power: int,
-    least: float,
-    seen: list[str],
-    searched: list[str],
-) -> None:
+    graph: _Builder, grid: Grid, planes: str, counts: str, every: str, height: str, power: int, least: float
+) -> tuple[str, str]:
+    """One histogram of what the network sees, and the one where the light is searched for."""
     add, n, strips = graph.add, grid.bins, grid.strips
     side = n + 2  # one more bin on every side takes what falls outside
     far = np.array([np.iinfo(np.int64).max])
@@ -296,8 +286,8 @@ def _add_histogram(
     some = add("Greater", within, np.float32(least))
     even = add("Where", some, add("Div", counted, add("Where", some, within, np.float32(1))), np.float32(0))
     even = add("Mul", bins, add("Reshape", even, np.array([strips, 1, 1, 1])))
-    for each, kept in ((bins, seen), (even, searched)):
-        kept.append(_scale(graph, add("ReduceSum", each, np.array([0]), keepdims=1), least))
+    seen, searched = (_scale(graph, add("ReduceSum", each, np.array([0]), keepdims=1), least) for each in (bins, even))
+    return seen, searched
 
 
 def _flat(graph: _Builder, x: str) -> str:

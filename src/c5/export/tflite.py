@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.errors import ParameterError
-from c5.export.layers import QUERY, Budget, Convolution, Folded, Layer, Normalisation, Pooling, Upsampling, fold
+from c5.export.layers import QUERY, Budget, Convolution, Folded, Layer, Normalization, Pooling, Upsampling, fold
 from c5.io.files import write_file
 from c5.model import Model, Profile
 
@@ -35,7 +35,7 @@ def export_tflite(model: Model, profile: Profile | None, path: Path) -> Budget:
     folded = fold(model, profile)
     data = make_tflite(folded)
     write_file(path, data)
-    return Budget(len(data), None, folded.largest, folded.multiply_adds)
+    return Budget(len(data), None, None, folded.largest, folded.multiply_adds)
 
 
 def make_tflite(folded: Folded) -> bytes:
@@ -172,7 +172,7 @@ def _add_layer(graph: _Builder, layer: Layer, inputs: list[int]) -> int:
         weights = graph.constant(layer.weights.transpose(0, 2, 3, 1))
         x = _convolve(graph, x, weights, graph.constant(layer.bias if flat else np.zeros(len(layer.bias))), same=True)
         x = x if flat else graph.combine("ADD", x, graph.constant(_channels_last(layer.bias)))
-    elif isinstance(layer, Normalisation):
+    elif isinstance(layer, Normalization):
         x = graph.combine("SUB", x, graph.reduce("MEAN", x, (1, 2)))
         variance = graph.reduce("MEAN", graph.combine("MUL", x, x), (1, 2))
         variance = graph.combine("ADD", variance, graph.constant(np.float32(layer.epsilon).reshape(1)))

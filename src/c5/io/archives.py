@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,26 @@ def open_archive(data: bytes, most: int, parts: int = MOST_PARTS) -> zipfile.Zip
     if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in archive.infolist()):
         raise ReadError(f"damaged: it is compressed in a way that is not used here; {REMEDY}")
     return archive
+
+
+def inflate(data: bytes, most: int) -> bytes:
+    """The first `most` bytes of what zlib has compressed; a ReadError if it is damaged."""
+    try:
+        return zlib.decompressobj().decompress(data, most)
+    except zlib.error as error:
+        raise ReadError(str(error)) from None
+
+
+def parse_part(parts: dict[str, bytes], name: str, kind: str = "f") -> NDArray[Any]:
+    """An array that `np.savez` has written into an archive."""
+    if f"{name}.npy" not in parts:
+        raise ReadError(f"damaged: it has no {name}; {REMEDY}")
+    return parse_array(parts[f"{name}.npy"], kind)
+
+
+def parse_levels(parts: dict[str, bytes]) -> tuple[NDArray[Any], ...]:
+    """The arrays level_0, level_1 ... of an archive that has one more part."""
+    return tuple(parse_part(parts, f"level_{level}") for level in range(len(parts) - 1))
 
 
 def parse_array(data: bytes, kind: str = "f") -> NDArray[Any]:

@@ -40,7 +40,7 @@ class Told(NamedTuple):
     """For messages: where the file says so, and by what name."""
 
 
-def linearise_srgb(encoded: ArrayLike) -> Float64s:
+def linearize_srgb(encoded: ArrayLike) -> Float64s:
     """IEC 61966-2-1: sRGB in [0, 1] to linear light in [0, 1]."""
     values = np.asarray(encoded, dtype=np.float64)
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
@@ -54,7 +54,7 @@ def judge_profile(profile: bytes) -> Told:
     told = Encoding.OTHER
     if all(_near(curve, STEPS) for curve in curves):
         told = Encoding.LINEAR
-    elif all(_near(curve, linearise_srgb(STEPS)) for curve in curves):
+    elif all(_near(curve, linearize_srgb(STEPS)) for curve in curves):
         found = [_xyz(tags.get(tag, b"")) for tag in (b"rXYZ", b"gXYZ", b"bXYZ")]
         pairs = zip(found, SRGB_PRIMARIES, strict=True)
         if all(xyz is not None and np.abs(xyz - primary).max() < 0.02 for xyz, primary in pairs):

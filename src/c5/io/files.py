@@ -18,7 +18,7 @@ from c5.errors import ReadError, WriteError
 from c5.io.marks import is_own, sign
 from c5.regular import read_regular
 
-NOT_OWN = "was not written by c5, or has been changed since; write to another folder, or remove it first"
+NOT_OWN = "was not written by c5, or has been changed since; choose another place, or remove it first"
 
 OWN_TEMPORARIES = f".c5-{hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()}-"
 """How the names of this machine's temporary files begin; the process number follows."""
@@ -143,7 +143,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """Where the user's catalogue is kept."""
+    """Where the user's catalog is kept."""
     return _own_folder("user_data_dir", ".local/share")
 
 

@@ -1,7 +1,7 @@
-"""How c5 recognises a file that it wrote itself, so that it never replaces any other.
+"""How c5 recognizes a file that it wrote itself, so that it never replaces any other.
 
 Pictures, DNG copies, Markdown, HTML, LaTeX, Lua and C code carry a signature: `c5-awb` and a digest of everything else
-in the file. It holds until a byte of the file changes. The other formats are recognised by their content: the members
+in the file. It holds until a byte of the file changes. The other formats are recognized by their content: the members
 of an archive, the format or the keys of JSON, the columns of a table, the producer of an ONNX graph. A cell that
 somebody changes in a table goes unnoticed: a signature there would get in the way of every program that reads it.
 """
@@ -78,7 +78,7 @@ def is_own(existing: bytes, made: bytes, suffix: str = "") -> bool:
 
 
 def kind_of(data: bytes) -> tuple[str, ...] | None:
-    """What a file without room for a signature is recognised by; None for an unknown file.
+    """What a file without room for a signature is recognized by; None for an unknown file.
 
     It is the first member of an archive, the format that JSON names, the keys of every line of JSON, the columns of a
     table that has them in every line, or a first line that says what the file is: `c5 ...`.

@@ -1,7 +1,7 @@
 """The mosaic of a raw file, averaged to the working size. LibRaw unpacks the sensor's numbers; nothing is demosaiced.
 
 Each repeat of the color filters, a *unit* of 2x2 or 6x6 photosites, gives one color, and units are averaged straight to
-the working size, with red, green and blue moved to the unit's centre.
+the working size, with red, green and blue moved to the unit's center.
 
 Everything that touches LibRaw is here, and runs in a process of its own: see `c5.io.worker`.
 """
@@ -34,7 +34,7 @@ UNIT_ROWS = 32
 """This many rows of them stay in a core's cache."""
 
 LEAST = np.float32(1e-6)
-"""The weight of a cell without unclipped units: not 0, since sums are divided by their weights."""
+"""The weight of a cell in which every unit is clipped. It is not 0, because sums are divided by their weights."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_PERTURB = -1, -3, -6  # of malloc.h
 MAX_BYTES_KEPT = 1 << 30
@@ -168,7 +168,7 @@ class _Sites(NamedTuple):
     samples: int = 1  # numbers per pixel
 
     def places(self) -> Float64s:
-        """(3, 2), how far down and right of the unit's centre red, green and blue are seen, in units."""
+        """(3, 2), how far down and right of the unit's center red, green and blue are seen, in units."""
         if self.samples > 1:
             return np.zeros((3, 2))
         center = (np.array(self.color.shape) - 1) / 2
@@ -252,7 +252,7 @@ def _average(
         for part, counted, _ in resize_weighted(cells[3], size):
             clipped[part] = counted < 0.5
     for channel, shift in enumerate((places / side).tolist()):
-        # Each color is moved to the unit's centre, or edges would have fringes; the weights of cells move with it.
+        # Each color is moved to the unit's center, or edges would have fringes; the weights of cells move with it.
         light = resize(cells[channel, :, None], size, shift)[:, 0]
         if any_clipped:
             for part, counted, unclipped in resize_weighted(cells[3], size, shift, cells[channel]):

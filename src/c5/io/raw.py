@@ -112,7 +112,7 @@ def read_photograph(
 
     It is averaged to about `pixels`, or to one pixel for each repeat of the color filters if those are fewer; with
     `more_pixels` also to that many, in the same pass. A raw file knows its levels; a `black` above 0 and a `white`
-    replace them. Raw files are recognised by content; the name decides only for a TIFF that could be either. They are
+    replace them. Raw files are recognized by content; the name decides only for a TIFF that could be either. They are
     decoded in another process: see `c5.io.worker`.
     """
     path = Path(path)
@@ -265,7 +265,7 @@ def _read_raw(
     pixels: tuple[int, int | None],
 ) -> Photograph:
     if assume_srgb:
-        raise NotLinearError("assume_srgb=True is for images that a camera has developed; this file is raw")
+        raise NotLinearError("this file is raw, and linear already; read it without assume_srgb=True")
     if start.startswith(X3F_START):
         raise ReadError(f"a Foveon sensor has no mosaic of filters; {REMEDY}")
     if tags.only_preview:
@@ -333,8 +333,8 @@ def _as_shot(tags: _Tags, multipliers: list[float], matrices: CameraMatrices | N
     """The light of the camera's multipliers, or of the chromaticity that some DNGs have instead."""
     white = _reals(tags.values.get(AS_SHOT_WHITE_XY), 2)
     try:
-        if min(multipliers[:3]) > 0:
-            return as_illuminant(1 / np.array(multipliers[:3]))
+        if min(multipliers) > 0:
+            return as_illuminant(1 / np.array(multipliers))
         if white is not None and matrices is not None and white.min() > 0:
             x, y = white
             n = (x - 0.3320) / (0.1858 - y)

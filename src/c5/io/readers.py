@@ -1,4 +1,4 @@
-"""Image files to `LinearImage`. The kind of a file is recognised by its first bytes, never by its name.
+"""Image files to `LinearImage`. The kind of a file is recognized by its first bytes, never by its name.
 
 Sizes are checked before anything of that size is allocated. What a decoding library raises about the bytes of a file
 becomes a ReadError; only the calls into such libraries are guarded, so that a bug of ours shows as what it is.
@@ -29,7 +29,7 @@ from c5.io.encoding import (
     judge_gamma,
     judge_profile,
     judge_table,
-    linearise_srgb,
+    linearize_srgb,
 )
 from c5.io.tiff import BITS, ICC_PROFILE, TRANSFER_FUNCTION, Tiff, find_picture, load_imagecodecs, read_pixels
 from c5.regular import open_regular
@@ -72,7 +72,7 @@ def read_image(
 
     `black` and `white` are the levels that become 0 and 1, in the numbers of the file; white is the largest number of
     the file's type by default. Files that are gamma-encoded are refused: JPEG and everything else of 8 bits, and files
-    whose ICC profile or gamma says so. With `assume_srgb`, sRGB is linearised, which undoes the gamma but not the
+    whose ICC profile or gamma says so. With `assume_srgb`, sRGB is linearized, which undoes the gamma but not the
     camera's rendering, so expect larger errors. Files of 8 bits are then taken as sRGB unless they say otherwise,
     others only if they say that they are.
     """
@@ -92,17 +92,17 @@ def read_levels(path: Path, *, black: float, white: float | None, assume_srgb: b
             raise NotLinearError(f"it has {told.name}, which is not sRGB; convert it, or use the raw file")
         if not eight_bits and not told:
             raise NotLinearError(
-                f"assume_srgb=True is for 8-bit files and for those that say they are sRGB; this one holds "
-                f"{pixels.dtype} and says nothing"
+                f"it holds {pixels.dtype} and does not say that it is sRGB, as files of more than 8 bits must; read it "
+                "without assume_srgb=True"
             )
-        return _linearise(pixels)
+        return _linearize(pixels)
     if eight_bits:
         raise NotLinearError(
-            "8-bit pixels are not linear; use the raw file or a 16-bit linear export, or linearise them as sRGB "
+            "8-bit pixels are not linear; use the raw file or a 16-bit linear export, or linearize them as sRGB "
             "(assume_srgb=True)"
         )
     if told and told.encoding is not Encoding.LINEAR:
-        srgb = ", or linearise it (assume_srgb=True)" if told.encoding is Encoding.SRGB else ""
+        srgb = ", or linearize it (assume_srgb=True)" if told.encoding is Encoding.SRGB else ""
         raise NotLinearError(f"it is not linear, by {told.name}; use the raw file or a linear export{srgb}")
     return _scale(pixels, black, white)
 
@@ -309,10 +309,10 @@ def _scale(pixels: NDArray[Any], black: float, white: float | None) -> NDArray[A
     return np.clip(scaled, 0, 1, out=scaled)
 
 
-def _linearise(pixels: NDArray[Any]) -> Float32s:
+def _linearize(pixels: NDArray[Any]) -> Float32s:
     """sRGB to linear light in [0, 1]."""
     if pixels.dtype.kind == "f":
         with np.errstate(all="ignore"):  # pixels that are not finite are refused later
-            return linearise_srgb(pixels).astype(np.float32)
-    table = linearise_srgb(np.linspace(0, 1, WHITE_LEVEL[pixels.dtype] + 1)).astype(np.float32)
+            return linearize_srgb(pixels).astype(np.float32)
+    table = linearize_srgb(np.linspace(0, 1, WHITE_LEVEL[pixels.dtype] + 1)).astype(np.float32)
     return np.take(table, pixels)

@@ -1,1 +1,1 @@
-"""A photographer's files: finding, cataloguing, balancing, and handing the result to other programs."""
+"""A photographer's files: finding, cataloging, balancing, and handing the result to other programs."""

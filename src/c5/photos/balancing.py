@@ -28,7 +28,7 @@ from c5.photos.catalog import Catalog
 from c5.photos.files import Failure
 from c5.photos.groups import Sets, balance_sets
 from c5.photos.photo import Photo, Reading, Thumbnail, read_photo
-from c5.photos.rolls import Origin, Roll, build_roll, order_by_content
+from c5.photos.roll_building import Origin, Roll, build_roll, order_by_content
 from c5.photos.smoothing import Moment, smooth_in_turn
 from c5.photos.taste import Taste
 from c5.rolls import MOST_VIVID
@@ -54,7 +54,7 @@ class Settings:
     camera: str | None = None
     """The camera of files that do not name theirs."""
     selection: Selection = Selection.RANDOM
-    """Which photographs of the catalogue make a roll."""
+    """Which photographs of the catalog make a roll."""
     roll_size: int = MOST_VIVID
     smooth: bool = False
     """Whether to remove the flicker of bursts and time-lapses."""
@@ -144,8 +144,8 @@ def balance(
 ) -> Generator[Balance | Failure, None, None]:
     """The white balance of each photograph, in the order of `paths`, as soon as it is known.
 
-    Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalogue holds
-    is not opened. A camera that the catalogue does not know gets its roll from the set itself: its files are recognised
+    Files are read on a few threads, a few ahead of the one whose result is due. A photograph that the catalog holds
+    is not opened. A camera that the catalog does not know gets its roll from the set itself: its files are recognized
     by their headers, some of them are read first, and none is read twice. Smoothing holds a photograph back until its
     sequence is complete, and takes the fallback into account. A set gives results once all of it is read.
 
@@ -184,12 +184,10 @@ def balance(
                 results = smooth_in_turn(results, rolls.moments, settings.fallback)
             results = (result for result in results if result.path in asked)
         for result in results:
-            yield result if isinstance(result, Failure) else _finish(result, settings)
-
-
-def _finish(balance: Balance, settings: Settings) -> Balance:
-    """The final balance: with the fallback and the look."""
-    return settings.taste.apply(apply_fallback(balance, settings.fallback))
+            if isinstance(result, Failure):
+                yield result
+            else:
+                yield settings.taste.apply(apply_fallback(result, settings.fallback))
 
 
 def _balance_sets(
@@ -256,7 +254,7 @@ def estimate(photo: Photo | Failure, roll: Roll | Failure, settings: Settings) -
 
 
 class _Loader:
-    """Provides photographs: from the catalogue if it holds them, otherwise read on threads. None is read twice."""
+    """Provides photographs: from the catalog if it holds them, otherwise read on threads. None is read twice."""
 
     def __init__(self, settings: Settings, shown: Collection[Path]) -> None:
         self._settings = settings
@@ -325,7 +323,7 @@ class _Rolls:
         return self._found[camera]
 
     def _make(self, camera: str | None) -> Roll:
-        """As given, from the catalogue, or from the camera's photographs in the set itself."""
+        """As given, from the catalog, or from the camera's photographs in the set itself."""
         settings = self._settings
         if settings.profile is not None:
             return Roll(camera, Origin.PROFILE, settings.profile)
@@ -336,8 +334,6 @@ class _Rolls:
         made = build_roll(
             settings.model, own, self._loader.look_at, origin=Origin.SET, size=settings.roll_size, camera=camera
         )
-        if len(made.paths) == 1 and settings.roll_size > 1:  # nothing else to learn the camera from
-            made = Roll(camera)
         # Files that cannot be read fail in their turn.
         return replace(made, camera=camera, failures=() if found is None else found.failures)
 
@@ -355,7 +351,7 @@ class _Rolls:
 
     @cached_property
     def moments(self) -> dict[Path, Moment]:
-        """Camera and time of each file, from the catalogue or from its header."""
+        """Camera and time of each file, from the catalog or from its header."""
         catalog = self._settings.catalog
         moments: dict[Path, Moment] = {}
         for path in self._paths:

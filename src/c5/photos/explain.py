@@ -16,7 +16,7 @@ from c5.histograms import Grid, histogram
 from c5.image import LinearImage
 from c5.model import Model
 from c5.photos.picture import FAINT, INK, MARGIN, PAPER, Pixels, develop, fit, render
-from c5.photos.rolls import Roll
+from c5.photos.roll_building import Roll
 from c5.words import plural
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
-"""Photographs on disk: which there are, which have changed, and which are the same."""
+"""Photographs on disk: which there are, and which cannot be used."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,17 +12,11 @@ from typing import NamedTuple
 from c5.errors import NotLinearError
 from c5.io.files import printable
 from c5.io.raw import RAW_SUFFIXES
+from c5.io.versions import Version, version_of
 from c5.photos.outputs import OWN_PREVIEWS
-from c5.regular import open_regular
 
 SUFFIXES = RAW_SUFFIXES | {".tif", ".tiff", ".png", ".npy"}
 """Files that can hold linear pixels. JPEG never does."""
-
-DIGEST_BYTES = 16
-END_BYTES = 64 * 1024
-INNER_BYTES = 16 * 1024
-INNER_BLOCKS = 4
-"""A digest covers both ends of a file and blocks evenly between them, or all of a file that is not much larger."""
 
 
 class Failure(NamedTuple):
@@ -47,13 +40,6 @@ class Developed(Failure):
     """An intact file that is a developed picture, not a raw file."""
 
     __slots__ = ()
-
-
-class Version(NamedTuple):
-    """What shows that a file has changed, without opening it."""
-
-    size: int
-    modified: int  # nanoseconds
 
 
 @dataclass
@@ -82,7 +68,7 @@ def find_photographs(roots: Iterable[bytes]) -> Listing:
         if os.path.isdir(root):
             folders.append(root)
         else:
-            found.files[root] = _version(os.stat(root))
+            found.files[root] = version_of(os.stat(root))
     while folders:
         folder = folders.pop()
         try:
@@ -104,7 +90,7 @@ def find_photographs(roots: Iterable[bytes]) -> Listing:
                 elif not entry.is_file(follow_symlinks=False):
                     continue
                 elif is_photograph(Path(os.fsdecode(entry.name))):
-                    found.files[entry.path] = _version(entry.stat(follow_symlinks=False))
+                    found.files[entry.path] = version_of(entry.stat(follow_symlinks=False))
                 elif entry.name.lower().endswith((b".jpg", b".jpeg")):
                     found.pictures += not entry.name.lower().endswith(OWN_PREVIEWS[0].encode())
     return found
@@ -153,37 +139,3 @@ def list_photographs(asked: Sequence[Path]) -> Photographs:
 def resolve(path: str | Path) -> bytes:
     """The canonical spelling of a path, whether or not it exists."""
     return os.fsencode(os.path.realpath(os.path.expanduser(path)))
-
-
-def file_version(path: str | bytes | Path) -> Version | None:
-    """A file's version, without opening it; None if there is no such file."""
-    try:
-        return _version(os.stat(path))
-    except OSError:
-        return None
-
-
-def digest_file(path: bytes) -> tuple[Version, bytes]:
-    """A file's version and a digest of its content, which is the same wherever the file is.
-
-    Six small blocks and the size tell photographs apart: no two have the same noise.
-    """
-    with open_regular(path) as file:
-        version = _version(os.fstat(file.fileno()))
-        digest = hashlib.blake2b(version.size.to_bytes(8, "little"), digest_size=DIGEST_BYTES)
-        for start, end in digest_ranges(version.size):
-            file.seek(start)
-            digest.update(file.read(end - start))
-    return version, digest.digest()
-
-
-def digest_ranges(size: int) -> list[tuple[int, int]]:
-    """The bytes of a file that its digest covers."""
-    if size <= 2 * END_BYTES + INNER_BLOCKS * INNER_BYTES:
-        return [(0, size)]
-    inner = [size * (block + 1) // (INNER_BLOCKS + 1) for block in range(INNER_BLOCKS)]
-    return [(0, END_BYTES), *((start, start + INNER_BYTES) for start in inner), (size - END_BYTES, size)]
-
-
-def _version(status: os.stat_result) -> Version:
-    return Version(status.st_size, status.st_mtime_ns)

@@ -1,6 +1,6 @@
 """Photographs of a shoot, grouped by light: one balance per group, for all of its cameras.
 
-`c5.photos.lights` decides which photographs are in one light and what that light is. This module
+`c5.photos.shared_lights` decides which photographs are in one light and what that light is. This module
 covers what photographs say about it, gray cards, clocks that differ, and the file of groups that a person may edit.
 """
 
@@ -22,7 +22,9 @@ from c5.color import Float64s, as_illuminant, rgb_to_uv, uv_to_rgb
 from c5.errors import C5Error, ImageError, ParameterError, ReadError
 from c5.io.files import printable, read_bytes
 from c5.photos.files import Failure
-from c5.photos.lights import (
+from c5.photos.photo import Photo
+from c5.photos.picture import turn
+from c5.photos.shared_lights import (
     MATRICES,
     Labels,
     Views,
@@ -33,8 +35,6 @@ from c5.photos.lights import (
     group_lights,
     to_common,
 )
-from c5.photos.photo import Photo
-from c5.photos.picture import turn
 from c5.photos.smoothing import count_seconds
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ MOST_CLIPPED, DARKEST = 0.05, 0.005
 """Of a gray card: the part that may be clipped, and the least brightness of a channel."""
 
 ALIKE = 0.6
-"""The share of the error variance that photographs in one light have in common: this much remains in groups."""
+"""Photographs in one light have similar errors: this share of the variance is common to all of them, so that averaging
+over a group does not reduce it."""
 
 
 class Reference(NamedTuple):

@@ -21,11 +21,12 @@ from c5.color import Float64s, reproduction_error
 from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, locate_light
 from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import config_folder, read_bytes, remove_file, write_file
+from c5.io.shapes import parse_json
 from c5.photos.balancing import Balance, Settings, balance
 from c5.photos.files import Failure
 from c5.photos.outputs import BUILT_IN
 from c5.photos.photo import Photo
-from c5.photos.sidecars.marks import Form, holds_own, is_chosen
+from c5.photos.sidecars.marks import Form, holds_own
 
 FEWEST_EDITS, FEWEST_SHOOTS = 30, 3
 """Everything in a shoot may be off in the same way, so one shoot is not enough to learn from."""
@@ -41,6 +42,9 @@ BETTER = 0.9
 
 FORMAT = "c5-look-1"
 MOST_BYTES = 2**20
+_PAIRS = dict.fromkeys(("mired", "tint", "range"), (float, float))
+_NUMBERS = {"edits": int, "shoots": int, "error": float, "error_without": float}
+LOOK = {"format": str, **_PAIRS, **_NUMBERS, "points": [(float,) * 4]}
 MOST_POINTS = 2000
 
 
@@ -117,7 +121,7 @@ def _find_sidecars(path: Path) -> list[tuple[Path, Form]]:
 
 def _read_balance(form: Form, sidecar: bytes, photo: Photo) -> Float64s | None:
     """The light that a person took out of a photograph; None if nobody chose it."""
-    if (holds_own(form, sidecar) and not is_chosen(form, sidecar)) or not form.is_custom(sidecar, photo.as_shot):
+    if holds_own(form, sidecar) or not form.is_custom(sidecar, photo.as_shot):
         return None
     return form.read_illuminant(sidecar, photo)
 
@@ -198,20 +202,15 @@ def load_look() -> LearnedLook:
     path = look_path()
     if not path.exists():
         raise ReadError(f"{path}: no look is learned yet; learn one from your edits")
+    data = read_bytes(path)[:MOST_BYTES]
     try:
-        content = json.loads(read_bytes(path)[:MOST_BYTES])
-        if content.pop("format") != FORMAT:
-            raise ValueError
-        pairs = {key: tuple(float(number) for number in content.pop(key)) for key in ("mired", "tint", "range")}
-        points = tuple(tuple(float(number) for number in point) for point in content.pop("points"))
-        look = LearnedLook(**pairs, **content, points=points)  # type: ignore[arg-type]
-        numbers = [*(number for pair in pairs.values() for number in pair), look.error, look.error_without]
-        numbers += [look.edits, look.shoots, *(number for point in points for number in point)]
-        if {len(pair) for pair in pairs.values()} != {2} or not all(math.isfinite(number) for number in numbers):
-            raise ValueError
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        content = parse_json(data, LOOK)
+        if content.pop("format") != FORMAT or len(content) >= len(LOOK):
+            raise ReadError("another format")
+    except ReadError:
         raise ReadError(f"{path}: is not a learned look; remove it, and learn one from your edits") from None
-    return look
+    content |= {key: tuple(content[key]) for key in _PAIRS}
+    return LearnedLook(**content | {"points": tuple(map(tuple, content["points"]))})
 
 
 def save_look(look: LearnedLook) -> Path:

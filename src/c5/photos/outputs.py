@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -37,13 +37,15 @@ class Output:
     """Whether it is a copy of the photograph, which must not lie beside it."""
     note: Callable[[Balance], str] = lambda _: ""
     """What its program cannot hold of a balance, in one line; empty if it holds all of it."""
+    caveat: Callable[[Path], str] = lambda _: ""
+    """Why its program will not read the file for a photograph of this path, in one line; empty if it will."""
     draws: bool = False
     """Whether it is drawn from the pixels of a preview."""
     form: Callable[[], Form] | None = None
     """The format of a sidecar in which c5 marks what it writes, so that it can be undone."""
 
 
-def _sidecar(help: str, program: str) -> Output:
+def _sidecar(help: str, program: str, caveat: Callable[[Path], str] = lambda _: "") -> Output:
     """The sidecar of a program, made by the module of `c5.photos.sidecars` with its name."""
 
     def module() -> Any:
@@ -55,8 +57,15 @@ def _sidecar(help: str, program: str) -> Output:
         lambda balance, existing: bytes(module().encode(balance, existing)),
         keeps=True,
         note=lambda balance: str(module().note(balance)),
+        caveat=caveat,
         form=module,
     )
+
+
+def _caveat_adobe(path: Path) -> str:
+    from c5.photos.sidecars import adobe
+
+    return adobe.caveat(path)
 
 
 def _preview(help: str, ending: str) -> Output:
@@ -97,7 +106,7 @@ def _note_dng(balance: Balance) -> str:
 BUILT_IN = {
     "preview": _preview("A rendered JPEG of each: NAME.c5.jpg.", OWN_PREVIEWS[0]),
     "png": _preview("A rendered PNG of each: NAME.c5.png.", OWN_PREVIEWS[1]),
-    "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe"),
+    "xmp": _sidecar("Adobe sidecars: Lightroom, Camera Raw.", "adobe", _caveat_adobe),
     "pp3": _sidecar("RawTherapee profiles.", "rawtherapee"),
     "darktable": _sidecar("darktable sidecars.", "darktable"),
     "dng": Output(DNG_HELP, _name_dng, _copy_dng, copies=True, note=_note_dng),
@@ -105,12 +114,20 @@ BUILT_IN = {
 """The kinds that come with the package. A new one is listed here, and nowhere else."""
 
 
-def list_outputs() -> dict[str, str]:
-    """What each kind of output is, by name, including those of other packages, which are not imported."""
-    others = plugins.find(plugins.OUTPUTS, BUILT_IN)
+def list_outputs(taken: Collection[str] = ()) -> dict[str, str]:
+    """What each kind of output is, by name, including those of other packages, which are not imported.
+
+    Other packages cannot have names that are `taken`.
+    """
+    others = plugins.find(plugins.OUTPUTS, {*BUILT_IN, *taken})
     return {name: output.help for name, output in BUILT_IN.items()} | {
         name: f"From the package {plugin.package}." for name, plugin in others.items()
     }
+
+
+def find_caveats(outputs: Iterable[tuple[Output, Path]]) -> list[str]:
+    """The caveats of outputs for photographs, each once."""
+    return [caveat for caveat in dict.fromkeys(output.caveat(path) for output, path in outputs) if caveat]
 
 
 def load_output(name: str) -> Output:
@@ -125,12 +142,11 @@ def load_output(name: str) -> Output:
     if not isinstance(output, Output):
         raise PluginError(f"{plugin} is not a c5.photos.outputs.Output; ask its authors to make it one")
 
-    def make(balance: Balance, existing: bytes | None) -> bytes:
-        with plugins.guard(str(plugin)):
-            return output.make(balance, existing)
+    def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            with plugins.guard(str(plugin)):
+                return function(*arguments)
 
-    def note(balance: Balance) -> str:
-        with plugins.guard(str(plugin)):
-            return output.note(balance)
+        return call
 
-    return replace(output, make=make, note=note)
+    return replace(output, make=guarded(output.make), note=guarded(output.note), caveat=guarded(output.caveat))

@@ -20,9 +20,9 @@ from c5.errors import C5Error, ParameterError
 from c5.histograms import Grid, Histograms, histogram
 from c5.image import WORKING_PIXELS, LinearImage, StoredImage, shrink
 from c5.io import raw
-from c5.io.files import printable
 from c5.photos.files import Failure
 from c5.photos.picture import PICTURE_WIDTH
+from c5.rolls import name_camera
 
 PREVIEW_PIXELS = 2048 * 1365
 """A 3:2 picture that is 2048 pixels wide."""
@@ -55,7 +55,7 @@ class Reading:
 
     @property
     def key(self) -> str:
-        """Distinguishes histograms of files read in this way from others. The catalogue contains it."""
+        """Distinguishes histograms of files read in this way from others. The catalog contains it."""
         white = None if self.white is None else float(self.white)
         return json.dumps([float(self.black), white, self.assume_srgb])
 
@@ -107,7 +107,7 @@ class Photo:
         camera, time = photograph.image.camera, photograph.time
         return cls(
             path,
-            printable(camera.strip()) or None if camera else None,
+            name_camera(camera),
             None if time is None else time.replace(tzinfo=None),  # a zone would only disturb the order
             photograph.as_shot,
             gray_world(photograph.image),

@@ -26,8 +26,8 @@ PICTURE_WIDTH = 264
 NEARLY_CLIPPED = 0.8
 """From this value of its brightest channel on, as the sensor saw it, a pixel fades to white."""
 DARKEST_WHITE = (0.3, 0.7)
-"""The darkest balanced channel of a bright pixel: up to the first value, the pixel has a color; from the second on, it
-is white."""
+"""How a nearly clipped pixel is drawn depends on the darkest of its balanced channels: up to the first value it keeps
+its color, from the second on it is white, and between them it fades."""
 
 BRIGHTEST = 1 / 0.95
 """From this light on, the shoulder gives white."""
@@ -147,13 +147,13 @@ def write_picture(path: str | Path, pixels: Pixels) -> Path:
     return write_file(path, encode_picture(pixels, Path(path).name))
 
 
-def encode_picture(pixels: Pixels, name: str, comment: bytes = b"") -> bytes:
+def encode_picture(pixels: Pixels, name: str, comment: bytes = b"", *, quality: int = 92) -> bytes:
     """The content of a PNG file, or of a JPEG file where its name says so. A JPEG can have a comment."""
     from PIL import Image
 
     buffer = io.BytesIO()
     if name.lower().endswith((".jpg", ".jpeg")):
-        Image.fromarray(pixels).save(buffer, "JPEG", quality=92, comment=comment)
+        Image.fromarray(pixels).save(buffer, "JPEG", quality=quality, comment=comment)
     else:
         Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from c5.errors import C5Error
 from c5.io.files import check_folder
+from c5.io.versions import Version, file_version
 from c5.photos.balancing import Balance
-from c5.photos.files import Version, file_version
 from c5.photos.outputs import Output
 from c5.photos.sidecars.marks import CustomBalanceError
 from c5.photos.writing import write_output

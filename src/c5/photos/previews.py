@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.color import Bools, Float32s, Float64s, gains
+from c5.fingerprints import fingerprint, probe
 from c5.image import LinearImage, StoredImage
 from c5.photos.photo import Photo, Thumbnail
-from c5.photos.picture import PICTURE_WIDTH, Pixels, render, turn
+from c5.photos.picture import PICTURE_WIDTH, Pixels, encode_picture, render, turn
 
 SIDE = PICTURE_WIDTH
 """Pixels of the longer side of a thumbnail."""
@@ -109,11 +110,7 @@ def unpack_thumbnail(data: bytes) -> Preview:
 
 def encode_thumbnail(pixels: Pixels) -> bytes:
     """A small JPEG of a developed picture."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=QUALITY)
-    return buffer.getvalue()
+    return encode_picture(pixels, ".jpg", quality=QUALITY)
 
 
 def rebalance(picture: Pixels, photo: Photo, illuminant: Float64s) -> Pixels:
@@ -135,7 +132,10 @@ _LINEAR: Float32s = ((np.arange(256) / 255) ** 2.2).astype(np.float32)
 
 
 class Thumbnails:
-    """Thumbnails on disk, keyed by the content of their files. What cannot be kept is made again."""
+    """Thumbnails on disk, keyed by the content of their files. What cannot be kept is made again.
+
+    So are all of them if this version of the package makes them in another way.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -181,10 +181,25 @@ class Thumbnails:
             self._connection.close()
 
 
+def _making_key() -> str:
+    """Changes when thumbnails are made in another way, so that those that were kept are made again."""
+    image = probe(PROBE_SEED, repeats=2 * SIDE // 24)  # larger than a thumbnail
+    packed = pack_thumbnail(turn_thumbnail(Thumbnail.of(image), 6))
+    picture = encode_thumbnail(np.rint(image.rgb[:SIDE] * 255).astype(np.uint8))
+    return fingerprint(np.frombuffer(packed + picture, np.uint8) / 255)
+
+
+PROBE_SEED = 7
+
+
 def _connect(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(place, timeout=30, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = OFF")
+    made = int(_making_key(), 16) - 2**31
+    if connection.execute("PRAGMA user_version").fetchone() != (made,):
+        connection.execute("DROP TABLE IF EXISTS thumbnail")
+        connection.execute(f"PRAGMA user_version = {made}")
     table = "content BLOB, kind TEXT, data BLOB NOT NULL, PRIMARY KEY (content, kind)"
     connection.execute(f"CREATE TABLE IF NOT EXISTS thumbnail ({table})")
     return connection

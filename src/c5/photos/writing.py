@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +47,14 @@ def plan_outputs(
     wanted: dict[str, Output],
     folder: Path | None,
     root: Path | None = None,
-    is_catalogued: Holds = lambda path: False,
+    is_cataloged: Holds = lambda path: False,
 ) -> tuple[dict[tuple[Path, str], Path], list[Failure]]:
     """The places of all outputs, in a folder or beside each photograph, by photograph and name of the output.
 
     In a folder they are arranged as the photographs are below `root`. No output takes the place of a photograph of the
-    set or of the catalogue, nor of another output: one would be lost. Outputs that would are returned as failures.
+    set or of the catalog, nor of another output: one would be lost. Outputs that would are returned as failures.
     """
-    find_original = protect(paths, is_catalogued)
+    find_original = protect(paths, is_cataloged)
     claims: dict[tuple[object, str], list[tuple[Path, str, Path]]] = {}
     for name, output in wanted.items():
         for path in paths:
@@ -74,15 +75,18 @@ def plan_outputs(
     return places, refused
 
 
-def protect(paths: Sequence[Path], is_catalogued: Holds) -> Callable[[Path], str]:
-    """A function that says why a path is an original, however it is spelled or linked; empty if it is not."""
+def protect(paths: Sequence[Path], is_cataloged: Holds) -> Callable[[Path], str]:
+    """A function that tells whether a path is that of an original photograph, which must not be overwritten.
+
+    It gives the reason, or an empty text if it is not. It sees through links and other spellings of a path.
+    """
     names = {_identify(path) for path in paths}
     numbers = {number for number in map(_number, paths) if number is not None}
 
     def find(place: Path) -> str:
         if _identify(place) in names or _number(place) in numbers:
             return "is a photograph of this set"
-        return "is in the catalogue" if is_catalogued(place) else ""
+        return "is in the catalog" if is_cataloged(place) else ""
 
     return find
 
@@ -111,8 +115,7 @@ def write_output(
         if output.form is None:
             content = output.make(balance, beside if existing is None else existing)
         else:
-            make = lambda base: output.make(balance, base)  # noqa: E731
-            as_shot = balance.photo.as_shot
+            make, as_shot = partial(output.make, balance), balance.photo.as_shot
             how = {"replace_custom": replace_custom, "chosen": balance.source == "hand"}
             content = merge(output.form(), make, existing, beside, as_shot=as_shot, **how)
     except CustomBalanceError as error:

@@ -18,15 +18,36 @@ Photographs are named by their ids here, never by paths. Events are dictionaries
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from c5.errors import ParameterError
+from c5.errors import ParameterError, ReadError
+from c5.io.shapes import THREE, check_shape
 from c5.photos.groups import Box
 from c5.photos.taste import Look
 
 LONGEST_NAME = 80
+
+_GRAY = {"box": (float,) * 4, "light": THREE}
+SHAPES: dict[str, dict[str, Any]] = {
+    "found": {"groups": {str: str | None}},
+    "group": {"groups": {str: str}},
+    "rename": {"group": str, "name": str},
+    "adjust": {"ids": [str], "strength": float, "warmer": float, "tint": float},
+    "gray": {"ids": [str], "source": str, **_GRAY},
+    "refer": {"id": str, **_GRAY},
+    "release": {"id": str},
+    "reset": {"ids": [str]},
+    "agree": {"ids": [str], "agreed": bool},
+    "undo": {},
+    "redo": {},
+}
+"""What events have with them, as the journal keeps them."""
+WISHES = {kind: {key: part for key, part in shape.items() if key != "light"} for kind, shape in SHAPES.items()}
+WISHES |= {"group": {"ids": [str], "name": str}}
+del WISHES["found"]
+"""What a page asks for: lights are measured, and groups found, by C5."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +102,19 @@ def decide(events: Iterable[Mapping[str, Any]]) -> Decisions:
 
 
 def follow(before: Decisions, event: Mapping[str, Any]) -> Decisions:
-    """The decisions after one more event, which is checked."""
+    """The decisions after one more event."""
+    return _EVENTS[event["do"]][0](before, event)
+
+
+def check_event(event: Mapping[str, Any], shapes: Mapping[str, Any]) -> None:
+    """Raise a ParameterError for an event that is none of these."""
+    kind = event.get("do")
+    if not isinstance(kind, str) or kind not in shapes:
+        raise ParameterError(f"not a decision: {str(event)[:80]}")
     try:
-        return _EVENTS[event["do"]](before, event)
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise ParameterError(f"not a decision: {str(event)[:80]}") from None
+        check_shape(event, shapes[kind], kind)
+    except ReadError as error:
+        raise ParameterError(f"not a decision: {error}") from None
 
 
 def _group(before: Decisions, event: Mapping[str, Any]) -> Decisions:
@@ -151,28 +178,18 @@ def check_name(name: object) -> str:
     return text
 
 
-_EVENTS = {
-    "group": _group,
-    "rename": _rename,
-    "adjust": _adjust,
-    "gray": _gray,
-    "refer": _refer,
-    "release": _release,
-    "reset": _reset,
-    "agree": _agree,
+_EVENTS: dict[str, tuple[Callable[[Decisions, Mapping[str, Any]], Decisions], str]] = {
+    "group": (_group, "moving to another group"),
+    "rename": (_rename, "naming a group"),
+    "adjust": (_adjust, "a correction"),
+    "gray": (_gray, "a gray patch"),
+    "refer": (_refer, "a reference"),
+    "release": (_release, "releasing a reference"),
+    "reset": (_reset, "a reset"),
+    "agree": (_agree, "agreeing"),
 }
-
-_WORDS = {
-    "group": "moving to another group",
-    "rename": "naming a group",
-    "adjust": "a correction",
-    "gray": "a gray patch",
-    "refer": "a reference",
-    "release": "releasing a reference",
-    "reset": "a reset",
-    "agree": "agreeing",
-}
+"""What each event does, and in words what undoing it would undo."""
 
 
 def _describe(events: Sequence[Mapping[str, Any]]) -> str:
-    return _WORDS[events[-1]["do"]] if events else ""
+    return _EVENTS[events[-1]["do"]][1] if events else ""

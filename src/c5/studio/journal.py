@@ -13,8 +13,10 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from c5.errors import DataError, ReadError, WriteError
+from c5.errors import DataError, ParameterError, ReadError, WriteError
 from c5.io.files import data_folder
+from c5.io.shapes import parse_json
+from c5.studio.decisions import SHAPES, check_event
 
 Event = dict[str, Any]
 
@@ -54,7 +56,7 @@ class Journal:
                     f"{folder}: is open in another studio; continue there, or close that one first"
                 ) from None
             raise WriteError(f"{path}: cannot be written: {error}; make room for your decisions there") from None
-        except (sqlite3.DatabaseError, ValueError):
+        except (sqlite3.DatabaseError, UnicodeDecodeError, ParameterError, ReadError):
             self._connection.close()
             raise DataError(f"{path}: is damaged, or not a journal; move it away to start again") from None
 
@@ -71,7 +73,6 @@ class Journal:
 
 
 def _parse(content: object) -> Event:
-    event = json.loads(str(content))
-    if not isinstance(event, dict) or "do" not in event:
-        raise ValueError
+    event: Event = parse_json(str(content), dict)
+    check_event(event, SHAPES)
     return event

@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 
 from c5.colorimetry.adaptation import DAYLIGHT, locate_light
 from c5.errors import C5Error, ParameterError
+from c5.io.versions import digest_file
 from c5.photos.balancing import Settings
 from c5.photos.embedded import read_embedded
 from c5.photos.explain import draw_explanation
-from c5.photos.files import Failure, digest_file
+from c5.photos.files import Failure
 from c5.photos.photo import Thumbnail
 from c5.photos.picture import Pixels, encode_picture
 from c5.photos.plane import tabulate_plane
@@ -46,8 +48,9 @@ class Pictures:
         self._thumbnails = Thumbnails(cache)
         self._lock = threading.Lock()
         self._wanted: OrderedDict[str, None] = OrderedDict()
-        self._previews: OrderedDict[str, bytes] = OrderedDict()
         self._planes: dict[str, bytes] = {}
+        self.preview = lru_cache(KEPT_PREVIEWS)(self._make_preview)
+        """The linear pixels of a photograph by its id, as `Preview.encode` makes them."""
 
     def close(self) -> None:
         self._thumbnails.close()
@@ -72,19 +75,8 @@ class Pictures:
             return kept
         return encode_thumbnail(rebalance(_decode(kept), final.photo, final.illuminant))
 
-    def preview(self, id: str) -> bytes:
-        """The linear pixels of a photograph, as `Preview.encode` makes them."""
-        entry = self._shoot.find(id)
-        with self._lock:
-            if id in self._previews:
-                self._previews.move_to_end(id)
-                return self._previews[id]
-        data = read_preview(self._shoot.photo(entry)).encode()
-        with self._lock:
-            self._previews[id] = data
-            while len(self._previews) > KEPT_PREVIEWS:
-                self._previews.popitem(last=False)
-        return data
+    def _make_preview(self, id: str) -> bytes:
+        return read_preview(self._shoot.photo(self._shoot.find(id))).encode()
 
     def develop(self, id: str) -> dict[str, Any]:
         """What a page needs to develop the pixels: lights and matrices, and where the light is in the plane."""

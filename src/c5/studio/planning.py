@@ -10,12 +10,11 @@ from typing import Any
 
 from c5.photos.balancing import Balance
 from c5.photos.files import Failure
-from c5.photos.outputs import Output
+from c5.photos.outputs import Output, find_caveats
 from c5.photos.plans import Action, Step, plan_steps, take_step
 from c5.studio.work import Work
 
 STEPS_SHOWN = 2000
-NO_SIDECARS = "Adobe's programs do not read sidecars of DNG files: they need copies, with c5 studio --out DIR"
 
 
 @dataclass
@@ -81,12 +80,12 @@ class Plan:
             counts[step.action.value] += 1
         order = list(Action)
         shown = sorted(self.steps, key=lambda step: -order.index(step.action))[:STEPS_SHOWN]
-        has_dng = any(step.output == "xmp" and step.path.suffix.lower() == ".dng" for step in self.steps)
+        caveats = find_caveats((self.outputs[step.output], step.path) for step in self.steps if step.output)
         return {
             "id": self.id,
             "state": self.state,
             "message": shorten(self.message),
             "counts": counts,
-            "note": NO_SIDECARS if has_dng else "",
+            "note": "; ".join(caveats),
             "steps": [[step.action.value, shorten(step.place), shorten(step.message)] for step in shown],
         }

@@ -23,6 +23,7 @@ An error is a JSON object with one line, `error`: 400 for what cannot be done, 4
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -62,14 +63,6 @@ KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".s
 ALWAYS, NEVER = {"Cache-Control": "private, max-age=604800, immutable"}, {"Cache-Control": "no-store"}
 
 
-class RefusedError(Exception):
-    """A request that is not served."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
 class Guard:
     """Lets through what comes from the page itself, and ensures that nobody keeps or frames what goes out."""
 
@@ -87,34 +80,34 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *ours]
             await send(message)
 
-        try:
-            self._check(Request(scope))
-        except RefusedError as refusal:
-            answer = JSONResponse({"error": str(refusal)}, refusal.status, headers=NEVER)
-            await answer(scope, receive, send_with_headers)
-            return
-        await self._app(scope, receive, send_with_headers)
+        refusal = self._refuse(Request(scope))
+        await (self._app if refusal is None else refusal)(scope, receive, send_with_headers)
 
-    def _check(self, request: Request) -> None:
+    def _refuse(self, request: Request) -> Response | None:
+        """The answer to a request that is not served."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         server = request.scope.get("server") or (HOST, 0)
         if host not in {f"{name}:{server[1]}" for name in (HOST, "localhost")}:
-            raise RefusedError(403, "this address is not the studio's; use the one that was printed at the start")
-        if (origin is None and request.method == "POST") or origin not in (None, f"http://{host}"):
-            raise RefusedError(403, "the request is from another page; the studio answers only its own")
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise RefusedError(403, "the request is from another page; the studio answers only its own")
+            return _error(403, "this address is not the studio's; use the one that was printed at the start")
+        is_foreign = (origin is None and request.method == "POST") or origin not in (None, f"http://{host}")
+        if is_foreign or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return _error(403, "the request is from another page; the studio answers only its own")
         token = request.url.path.lstrip("/").partition("/")[0]
         if not secrets.compare_digest(token.encode(), self._token.encode()):
-            raise RefusedError(403, "the address has no valid token; use the one that was printed at the start")
+            return _error(403, "the address has no valid token; use the one that was printed at the start")
         if request.method == "POST":
             if request.headers.get("content-type") != "application/json":
-                raise RefusedError(415, "decisions are JSON")
+                return _error(415, "decisions are JSON")
             length = request.headers.get("content-length", "")
             if not length.isdecimal():
-                raise RefusedError(411, "a request must state its length")
+                return _error(411, "a request must state its length")
             if int(length) > MOST_BYTES:
-                raise RefusedError(413, "the request is too large")
+                return _error(413, "the request is too large")
+        return None
+
+
+def _error(status: int, reason: str) -> Response:
+    return JSONResponse({"error": reason}, status, headers=NEVER)
 
 
 def make_app(session: Session, token: str) -> ASGIApp:
@@ -128,7 +121,7 @@ def make_app(session: Session, token: str) -> ASGIApp:
         before = "before" in request.query_params
         data = await run_in_threadpool(session.pictures.thumbnail, request.path_params["id"], before=before)
         if data is None:
-            return JSONResponse({"error": "there is no thumbnail yet"}, 404, headers=NEVER)
+            return _error(404, "there is no thumbnail yet")
         return Response(data, media_type="image/jpeg", headers=ALWAYS if "v" in request.query_params else NEVER)
 
     def serve(find: Callable[[str], bytes], kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -193,7 +186,7 @@ def make_app(session: Session, token: str) -> ASGIApp:
 
 async def _explain(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, GoneError) else 409 if isinstance(error, ConflictError) else 400
-    return JSONResponse({"error": printable(error)}, status, headers=NEVER)
+    return _error(status, printable(error))
 
 
 async def _read_json(request: Request) -> dict[str, Any]:
@@ -229,16 +222,11 @@ def _box(value: object) -> list[int]:
 
 def listen(port: int = 0) -> socket.socket:
     """A socket on the loopback address, at a port that is free if none is named."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if hasattr(socket, "SO_REUSEADDR"):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(128)  # connections wait until the server is ready
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise ParameterError(f"port {port}: {getattr(error, 'strerror', None) or error}; choose another") from None
-    return listener
+        return socket.create_server((HOST, port), backlog=128)  # connections wait until the server is ready
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error  # its own message repeats the address
+        raise ParameterError(f"port {port}: {reason}; choose another") from None
 
 
 def serve(session: Session, listener: socket.socket, token: str) -> None:

@@ -107,7 +107,7 @@ class Session:
             found.append(f"{self.folder}: is gone; connect its disk. What you decided is kept, and work continues then")
         elif self._listed.is_set() and not self.shoot.entries:
             found.append(f"{self.folder}: no photographs in it; open a folder of raw files")
-        elif not self._is_gone:
+        else:
             try:
                 check_folder(self.out or self.folder)
             except C5Error as error:
@@ -211,7 +211,7 @@ class Session:
             return
         catalog = settings.catalog
         known = 0 if catalog is None else sum(catalog.find_camera_and_time(path) is not None for path in wanted)
-        # A file that must be read for its light gives its thumbnail too; one in the catalogue need not be opened.
+        # A file that must be read for its light gives its thumbnail too; one in the catalog need not be opened.
         settings = replace(settings, thumbnails=known < len(wanted) / 2)
         results = balance([*entries], settings, wanted=wanted)
         with self._working("lights", len(wanted)) as work, closing(results):

@@ -22,11 +22,11 @@ from c5.errors import C5Error, ParameterError, ReadError
 from c5.io.files import printable
 from c5.photos.balancing import Balance
 from c5.photos.groups import Reference, Sets, balance_sets, measure_reference
-from c5.photos.lights import from_common, to_common
 from c5.photos.photo import Photo
+from c5.photos.shared_lights import from_common, to_common
 from c5.photos.summary import describe
 from c5.photos.taste import Look, Taste
-from c5.studio.decisions import Correction, Decisions, Gray, decide, follow
+from c5.studio.decisions import WISHES, Correction, Decisions, Gray, check_event, decide, follow
 from c5.studio.journal import Event, Journal
 
 EMBEDDED, LINEAR = "embedded", "linear"
@@ -128,7 +128,7 @@ class Shoot:
             "gray": correction.gray is not None,
         }
         final = self.final(entry)
-        if final is None or entry.own is None:
+        if final is None:
             return row | {"version": row["thumbnail"]}
         told = describe(final)
         row |= {key: told[key] for key in ABOUT}
@@ -142,13 +142,9 @@ class Shoot:
     def act(self, event: Event, seen: int) -> None:
         """Apply a decision by a person who has seen everything up to a number."""
         with self.lock:
-            try:
-                known = self._complete(event)
-                self._check_seen(event, seen)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                if isinstance(error, C5Error):
-                    raise
-                raise ParameterError(f"not a decision: {str(event)[:80]}") from None
+            check_event(event, WISHES)
+            known = self._complete(event)
+            self._check_seen(event, seen)
             if known["do"] not in ("undo", "redo"):
                 follow(self.decisions, known)
             self._journal.add(known)

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from math import inf
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from c5.choices import Recipe
 from c5.errors import ParameterError, check_range
 from c5.histograms import Geometry, Grid
 from c5.io.files import read_toml
+from c5.io.shapes import check_shape
 
 
 class RollKind(Enum):
@@ -48,6 +49,9 @@ class NetworkConfig:
     n_images: int = 9
     """The paper's m: the query and up to m - 1 additional images in training. `SEPARATE` is fixed to that number, and
     may have m = 1: a network for the cameras that it was trained on."""
+    he_normal: bool = False
+    """Training starts from weights drawn as by He et al. and biases of zero, as in the published code, instead of what
+    torch draws."""
     architecture: str = ""
     """A network of your own: the name of an entry point in `c5.networks`, or `module:Class`. Empty: the C5 network."""
 
@@ -56,13 +60,15 @@ class NetworkConfig:
             raise ParameterError(f"power must be one of the grid's powers {self.grid.powers}, not {self.power}")
         if not 2 <= len(self.widths) <= 5 or min(self.widths) < 1:
             raise ParameterError(f"widths must be two to five positive numbers, not {self.widths}")
-        if self.grid.bins >> len(self.widths) < 2:
+        if self.grid.bins >> len(self.widths) < 1:
             raise ParameterError(f"{self.grid.bins} bins cannot be halved {len(self.widths)} times: give fewer widths")
         check_range("n_images", self.n_images, 1 if self.kind is RollKind.SEPARATE else 2, 64)
 
     def to_json(self) -> dict[str, Any]:
-        own = {"grid": self.grid.to_json(), "kind": self.kind.value, "widths": list(self.widths)}
-        return asdict(self) | own
+        own = asdict(self) | {"grid": self.grid.to_json(), "kind": self.kind.value, "widths": list(self.widths)}
+        if not self.he_normal:  # other networks keep the digest under which their results are kept
+            del own["he_normal"]
+        return own
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NetworkConfig:
@@ -73,6 +79,10 @@ class NetworkConfig:
 RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, inf),
     "learning_rate": (1e-12, inf),
+    "weight_decay": (0, inf),
+    "smooth_filters": (0, inf),
+    "smooth_bias": (0, inf),
+    "seed": (0, inf),
     "likelihood": (0, 10),
     "empty_roll_share": (0, 1),
     "average_decay": (0, 1),
@@ -84,7 +94,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "matrix_spread": (0, 2),
     "relight_share": (0, 1),
     "repaint_nats": (0, 2),
-    "balance": (0, 1),
+    "table_share": (0, 1),
+    "exchange_share": (0, 1),
 }
 """The ranges of the fields of a training configuration."""
 
@@ -203,14 +214,9 @@ class VirtualTraining(_Training):
     exchange_share: float = 0.3
     """Share of virtual cameras that are other cameras of the data, in lights that those have seen; the matrices of both
     must be in the table."""
-    mixed_queries: int = 0
-    """How many queries of a virtual camera are two scenes in one, both in the same light."""
-    balance: float = 0.0
-    """How often each real camera is drawn: 0 is by the number of its images, 1 all equally, 0.5 by the root."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range("mixed_queries", self.mixed_queries, 0, self.queries_per_camera)
         check_range("table_share + exchange_share", self.table_share + self.exchange_share, 0, 1)
         if self.grid.geometry is not Geometry.EXACT:
             raise ParameterError("virtual cameras need the exact geometry")
@@ -218,13 +224,21 @@ class VirtualTraining(_Training):
 
 TrainConfig: TypeAlias = RealTraining | VirtualTraining
 
+DELETED = ("mixed_queries", "balance")
+"""Fields that runs begun earlier have, always 0."""
+
 _KINDS: dict[type[Any], str] = {RealTraining: "real", VirtualTraining: "virtual"}
 
 
 def train_config_from_json(data: Mapping[str, Any]) -> TrainConfig:
-    """The training configuration that `to_json` has written."""
-    kind = next(kind for kind, name in _KINDS.items() if name == data["cameras"])
+    """The training configuration that `to_json` has written; a C5Error if it is damaged."""
+    check_shape(data, {"cameras": str, "networks": [dict]}, "the configuration")
+    kind = {name: kind for kind, name in _KINDS.items()}.get(data["cameras"])
+    if kind is None:
+        raise ParameterError(f"the configuration is for cameras that are {data['cameras']!r:.40}")
     own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    for name in DELETED:
+        own.pop(name, None)
     own["networks"] = tuple(NetworkConfig.from_json(network) for network in data["networks"])
     del own["cameras"]
     made: TrainConfig = _changed(kind(), own, "the configuration")
@@ -249,12 +263,12 @@ def make_config(recipe: Recipe) -> TrainConfig:
 
 def paper_training(n_images: int = 9) -> RealTraining:
     """Section 3.2 of the paper for m images, with what its text leaves open as in the authors' code: smoothness is a
-    mean over bins, and batches of 16 double at epochs 20 and 50 of 60. docs/paper.md lists where the two differ."""
-    network = NetworkConfig(Grid.published(), kind=RollKind.SEPARATE, n_images=n_images)
-    sixths = (16, 16, 32, 32, 32, 64)
+    mean over bins, and batches of 16 double from the 20th and from the 50th of 60 epochs. docs/paper.md lists where the
+    two differ."""
+    network = NetworkConfig(Grid.published(), kind=RollKind.SEPARATE, n_images=n_images, he_normal=True)
     return RealTraining(
         networks=(network,),
-        batch_sizes=sixths,
+        batch_sizes=(16,) * 19 + (32,) * 30 + (64,) * 11,
         shift_bins=0,
         vary_roll=False,
         distinct_rolls=True,
@@ -263,16 +277,28 @@ def paper_training(n_images: int = 9) -> RealTraining:
     )
 
 
-def read_config(path: str | Path) -> TrainConfig:
-    """The configuration in a TOML file: its `recipe` (default: bundled), with the fields that the file sets."""
+class ReadConfig(NamedTuple):
+    """What a TOML file says of a training."""
+
+    config: TrainConfig
+    recipe: Recipe = Recipe.BUNDLED
+    augmentation: str | None = None
+    """How images are made; None: as the recipe makes them, if it does."""
+
+
+def read_config(path: str | Path) -> ReadConfig:
+    """The configuration in a TOML file: its `recipe` (default: bundled), with the fields that the file sets, and the
+    `augmentation`, if it names one."""
     path = Path(path)
     table = read_toml(path)
-    recipe = table.pop("recipe", Recipe.BUNDLED.value)
+    recipe, augmentation = table.pop("recipe", Recipe.BUNDLED.value), table.pop("augmentation", None)
+    if not isinstance(augmentation, str | None):
+        raise ParameterError(f"{path}: augmentation must be the name of one, not {augmentation!r}")
     if recipe not in [known.value for known in Recipe]:
         names = ", ".join(known.value for known in Recipe)
         raise ParameterError(f"{path}: no recipe is called {recipe!r}; there are {names}")
     try:
-        return configure(make_config(Recipe(recipe)), table)
+        return ReadConfig(configure(make_config(Recipe(recipe)), table), Recipe(recipe), augmentation)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
 
@@ -323,8 +349,9 @@ def set_fields(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
     if isinstance(bins := table["network"]["grid"].get("bins"), int):
         if isinstance(config, RealTraining):
             table.setdefault("shift_bins", config.shift_bins * bins // config.grid.bins)  # as far as before
-        widths = config.networks[0].widths[: max(2, bins.bit_length() - 2)]  # few bins can be halved less often
-        table["network"].setdefault("widths", list(widths))
+        network = config.networks[0]  # few bins can be halved less often; the paper's network halves them down to one
+        levels = bins.bit_length() - (1 if network.kind is RollKind.SEPARATE else 2)
+        table["network"].setdefault("widths", list(network.widths[: max(2, levels)]))
     return configure(config, table)
 
 

@@ -28,7 +28,7 @@ Track = Callable[[Sequence[Any]], Iterable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Labelled images as training sees them. Cameras are told apart by their whole name."""
+    """Labeled images as training sees them. Cameras are told apart by their whole name."""
 
     illuminants: Float64s  # (images, 3)
     cameras: NDArray[np.str_]  # (images,)

@@ -98,7 +98,7 @@ def export_model(
 def check_export(network: Network, file: ModelFile, tolerance_deg: float = 0.02) -> None:
     """Random histograms through torch and through the file must give the same light.
 
-    Networks that have hardly been trained normalise maps without structure, so that the last digits of their input move
+    Networks that have hardly been trained normalize maps without structure, so that the last digits of their input move
     the light by up to a tenth of a degree. How far is measured, and allowed.
     """
     config, model = network.config, Model(file)

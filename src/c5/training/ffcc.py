@@ -1,4 +1,4 @@
-"""FFCC, the baseline to measure C5 against: filters for one camera, learned from labelled images of that camera.
+"""FFCC, the baseline to measure C5 against: filters for one camera, learned from labeled images of that camera.
 
 Barron and Tsai, "Fast Fourier Color Constancy", CVPR 2017. Log-chroma is wrapped around a torus, so that convolution is
 a product of Fourier transforms and a histogram needs few bins. "The paper" in this file means that one. Left out are
@@ -29,7 +29,7 @@ class FfccConfig(Torus):
     size: tuple[float, float, float] = (3e-4, 3e-5, 6e-4)
     """lambda_0 of the filters of pixels and edges and of the bias: the weight of the square of each bin."""
     roughness: tuple[float, float, float] = (2e-2, 2e-3, 0.2)
-    """lambda_1 of the same: the weight of the square of each difference between neighbouring bins."""
+    """lambda_1 of the same: the weight of the square of each difference between neighboring bins."""
     floor: float = 2.0
     """Added to both variances of a heat map, in squared bins, so that no likelihood is infinite."""
     warm_up: int = 16
@@ -58,7 +58,7 @@ class Ffcc:
         """Illuminants (images, 3), unit RGB, of (images, 2, n, n) histograms N, by P = softmax(B + sum_i(N_i * F_i)).
 
         The mean of a heat map P on the torus stands for infinitely many log-chromas, whole turns apart. The one within
-        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The centre is half-way between the
+        half a turn of `center_uv` is taken: "gray light" de-aliasing of the paper. The center is half-way between the
         extremes of the training illuminants, because lights are so skewed that some lie half a turn from their mean.
         """
         spectra = torch.fft.rfft2(torch.as_tensor(np.asarray(histograms, dtype=np.float64)))
@@ -73,7 +73,7 @@ class Ffcc:
 def train_ffcc(histograms: ArrayLike, illuminants: ArrayLike, config: FfccConfig = DEFAULT) -> Ffcc:
     """The model of a camera from (images, 2, n, n) histograms and (images, 3) illuminants. Deterministic.
 
-    L-BFGS minimises the data loss over all images plus the prior, half of lambda_0 |Z|^2 + lambda_1 |grad Z|^2 for each
+    L-BFGS minimizes the data loss over all images plus the prior, half of lambda_0 |Z|^2 + lambda_1 |grad Z|^2 for each
     map Z of F and B: at first with the cross-entropy to the true illuminant, which is convex, then with the negative
     log-likelihood of the truth under the bivariate von Mises distribution fitted to the heat map.
     """
@@ -140,7 +140,7 @@ def _whitening(config: FfccConfig) -> Tensor:
     """(3, n, n/2 + 1), what turns the spectra of white maps z into those of the maps Z, such that |z|^2 is the prior.
 
     The prior is diagonal in Fourier space, lambda_0 + lambda_1 (|d_u|^2 + |d_v|^2), d being spectra of differences.
-    Where the paper optimises Fourier coefficients scaled by its root, this optimises z, their inverse transform, which
+    Where the paper optimizes Fourier coefficients scaled by its root, this optimizes z, their inverse transform, which
     is the same problem rotated: L-BFGS takes the same steps.
     """
     n = config.bins
@@ -181,7 +181,7 @@ def _wrap(offset: Tensor, n: int) -> Tensor:
 
 
 def _dealias(uv: Float64s, center_uv: Float64s, config: FfccConfig) -> Float64s:
-    """Of all log-chromas that share a point of the torus, the one nearest to the centre; in nats."""
+    """Of all log-chromas that share a point of the torus, the one nearest to the center; in nats."""
     turn = config.bins * config.step
     return np.asarray(uv - turn * np.round((uv - center_uv) / turn))
 

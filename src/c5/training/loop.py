@@ -15,20 +15,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from c5.errors import C5Error, ParameterError
+from c5.errors import C5Error, ParameterError, ReadError
 from c5.evaluation.methods import Estimates
+from c5.io.readers import decoding
+from c5.io.shapes import check_shape
 from c5.training.batches import Batches, StoredBatches
 from c5.training.ccc import Locator
 from c5.training.config import RealTraining, TrainConfig
 from c5.training.data import TrainingData
 from c5.training.losses import angular_error, log_likelihood, smoothness
 from c5.training.network import Emitted, Network, SeparateNetwork, build_network
+from c5.training.tensors import load_weights
 from c5.training.together import Group, share_statistics
 from c5.training.virtual import VirtualBatches
 
 
 class TrainingError(C5Error):
     """Training cannot go on; the last checkpoint is good."""
+
+
+STATE = {
+    "epoch": int,
+    "steps_done": int,
+    "network": object,
+    "averaged": object,
+    "optimizer": {"state": dict, "param_groups": [dict]},
+}
+"""What a checkpoint keeps of a trainer."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ _ALONE = threading.Lock()
 
 
 class Trainer:
-    """One run: the network, its optimiser, and the data on the device. Several may run at once, a thread each."""
+    """One run: the network, its optimizer, and the data on the device. Several may run at once, a thread each."""
 
     def __init__(
         self, config: TrainConfig, data: TrainingData, device: torch.device | None = None, group: Group | None = None
@@ -158,25 +171,32 @@ class Trainer:
         }
 
     def load_state(self, state: Mapping[str, Any], history: list[Epoch]) -> None:
-        """Continue from a checkpoint. One that does not fit raises ValueError, or what torch raises."""
+        """Continue from a checkpoint; a ReadError if it does not fit."""
+        check_shape(state, STATE)
         optimizer, parameters = state["optimizer"], list(self.network.parameters())
+        if not all(isinstance(kept, dict) for kept in optimizer["state"].values()):
+            raise ReadError("no moments")
         moments = [(number, tensor) for number, kept in optimizer["state"].items() for tensor in kept.values()]
         for number, tensor in moments:
-            if (tensor.ndim and tensor.shape != parameters[number].shape) or tensor.dtype != torch.float32:
-                raise ValueError("moments of other weights")
-        if type(state["epoch"]) is not int or type(state["steps_done"]) is not int or state["epoch"] != len(history):
-            raise ValueError("another number of epochs")
-        if not all(math.isfinite(epoch.loss + epoch.error) for epoch in history):
-            raise ValueError("a loss that is not finite")
-        self.network.load_state_dict(state["network"])
+            if number not in range(len(parameters)) or not isinstance(tensor, Tensor) or tensor.dtype != torch.float32:
+                raise ReadError("moments of other weights")
+            if tensor.ndim and tensor.shape != parameters[number].shape:
+                raise ReadError("moments of other weights")
+        if state["epoch"] != len(history):
+            raise ReadError("another number of epochs")
+        load_weights(self.network, state["network"])
         if self.averaged is not None:
-            self.averaged.load_state_dict(state["averaged"])
+            load_weights(self.averaged, state["averaged"])
         weights = [*self.network.state_dict().values(), *self.model.state_dict().values()]
         if not all(tensor.isfinite().all() for tensor in (*weights, *(tensor for _, tensor in moments))):
-            raise ValueError("weights that are not finite")
-        for group, own in zip(optimizer["param_groups"], self.optimizer.param_groups, strict=True):
+            raise ReadError("weights that are not finite")
+        groups = self.optimizer.param_groups
+        if len(optimizer["param_groups"]) != len(groups):
+            raise ReadError("another optimizer")
+        for group, own in zip(optimizer["param_groups"], groups, strict=True):
             group |= {key: own[key] for key in ("lr", "capturable", "fused")}  # of this device, not of that one
-        self.optimizer.load_state_dict(optimizer)
+        with decoding():
+            self.optimizer.load_state_dict(optimizer)
         self.epoch, self.steps_done, self.history = state["epoch"], state["steps_done"], history
 
     def _set_learning_rate(self, rate: float) -> None:
@@ -317,7 +337,7 @@ def _floats(network: Network) -> list[Tensor]:
 
 
 def _restore(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Put moments back in place, where a captured graph looks for them; a fresh optimiser's are zero."""
+    """Put moments back in place, where a captured graph looks for them; a fresh optimizer's are zero."""
     saved = state["state"]
     for index, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"]):
         for name, tensor in optimizer.state[parameter].items():

@@ -1,4 +1,4 @@
-"""What training minimises (Sec. 3.2): the angle to the true illuminant, and the roughness of the emitted model; and,
+"""What training minimizes (Sec. 3.2): the angle to the true illuminant, and the roughness of the emitted model; and,
 beyond the paper, how unlikely the true illuminant is under the heat map."""
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def angular_error(estimate: Tensor, truth: Tensor) -> Tensor:
 def roughness(maps: Tensor) -> Tensor:
     """The mean squared Sobel gradient of maps (batch, channels, n, n), summed over channels.
 
-    The paper writes a norm, the sum over all bins. With that the smoothness outweighs the angle by far and training
-    ends at about twice the error.
+    The paper writes a norm: the sum over all bins but those at the edge, (n - 2)^2 times as much.
     """
     across, down = maps[..., 2:] - maps[..., :-2], maps[..., 2:, :] - maps[..., :-2, :]
     across = across[..., :-2, :] + 2 * across[..., 1:-1, :] + across[..., 2:, :]
@@ -32,7 +31,7 @@ def roughness(maps: Tensor) -> Tensor:
 
 
 def smoothness(emitted: Emitted, filters: float, bias: float) -> Tensor:
-    """S of Eq. 9; G is treated like B."""
+    """S of Eq. 9, and of Eq. 11: G is treated like B."""
     total = filters * roughness(emitted.filters) + bias * roughness(emitted.bias[:, None])
     return total if emitted.gain is None else total + bias * roughness(emitted.gain[:, None])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from c5.augmentation import Augmentation, augment
 from c5.choices import Recipe
 from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
+from c5.datasets.facts import leave_out, match_name
 from c5.errors import DataError, ParameterError
+from c5.io.shapes import check_shape
 from c5.regular import read_regular
 
 
@@ -42,6 +44,12 @@ class Making:
             return list(samples)
         return make() if self.alone else [*samples, *make()]
 
+    def find_calibrated(self, photographs: Sequence[Sample], unseen: frozenset[str]) -> list[str]:
+        """The cameras of photographs whose matrices may be used."""
+        matrices = {} if self.matrices is None else leave_out(read_matrices(self.matrices), unseen)
+        cameras = sorted({sample.camera for sample in photographs})
+        return [camera for camera in cameras if match_name(camera, matrices) is not None]
+
     def make(
         self,
         photographs: Sequence[Sample],
@@ -55,7 +63,7 @@ class Making:
         """
         if self.unless_given and self.matrices is None:
             raise ParameterError(
-                f"the paper's recipe makes {self.count} images, of cameras whose matrices are known: "
+                f"the paper's recipe makes {self.count} images, of cameras whose matrices are known; "
                 "give matrices=read_matrices(FILE), or the augmentation none"
             )
         matrices = None if self.matrices is None else read_matrices(self.matrices)
@@ -84,11 +92,11 @@ class Making:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Making:
-        count, matrices, seed = data["count"], data["matrices"], data["seed"]
-        if type(count) is not int or type(seed) is not int or not isinstance(matrices, str | None):
-            raise ParameterError("how images are made is not described as it should be")
-        options = {name: bool(data[name]) for name in OPTIONS if name in data}
-        return cls(Augmentation(data["method"]), count, matrices, seed, **options)
+        """What `to_json` has written; a C5Error if it is damaged."""
+        shape = {"method": str, "count": int, "matrices": str | None, "seed": int}
+        check_shape(data, shape | {f"{name}?": bool for name in OPTIONS}, "making")
+        made = find_making(data["method"], data["count"], data["matrices"])
+        return replace(made, seed=data["seed"], **{name: data[name] for name in OPTIONS if name in data})
 
 
 def digest_table(path: str | None) -> str:
@@ -110,11 +118,15 @@ PAPER_MADE = {"c5": 5000, "ffcc": 500}
 NO_MAKING = "none"
 
 
-def default_making(recipe: Recipe, matrices: str | None, count: int | None = None) -> Making | None:
-    """What a recipe makes unless told otherwise: that of the paper makes the paper's images."""
-    if recipe is not Recipe.PAPER:
-        return None
-    return Making(Augmentation.PAPER, count or PAPER_MADE["c5"], matrices, unless_given=True)
+def plan_making(
+    recipe: Recipe, augmentation: str | None = None, matrices: str | None = None, count: int | None = None
+) -> Making | None:
+    """How images are made for a network: by the augmentation, or else as the recipe says. That of the paper makes the
+    paper's images, and no other makes any."""
+    count = count or PAPER_MADE["c5"]
+    if augmentation is not None:
+        return find_making(augmentation, count, matrices)
+    return Making(Augmentation.PAPER, count, matrices, unless_given=True) if recipe is Recipe.PAPER else None
 
 
 def find_making(text: str, count: int, matrices: str | None = None) -> Making:

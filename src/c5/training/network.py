@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, cast
 
@@ -16,6 +17,8 @@ from c5.histograms import Geometry
 from c5.training.config import NetworkConfig, RollKind
 
 SLOPE = 0.01  # of the leaky rectifiers
+HAS_TRITON = find_spec("triton") is not None
+"""torch brings it along where it supports the GPU with it."""
 
 
 class Emitted(NamedTuple):
@@ -39,10 +42,9 @@ class RepeatEdges(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         gradient = gradient.clone(memory_format=torch.channels_last)
         for dim in (-1, -2):
-            last = gradient.shape[dim] - 1
-            inner = gradient.narrow(dim, 1, last - 1)
-            ends, edges = gradient.transpose(dim, 0)[::last], inner.transpose(dim, 0)[:: last - 2]
-            edges += ends  # the first and the last of those that are kept
+            inner = gradient.narrow(dim, 1, gradient.shape[dim] - 2)
+            for end in (0, -1):  # the same row twice where only one is kept
+                inner.select(dim, end).add_(gradient.select(dim, end))
             gradient = inner
         return gradient
 
@@ -55,10 +57,18 @@ class Convolution(nn.Conv2d):
         mode: Literal["replicate", "zeros"] = "replicate" if config.kind is RollKind.SEPARATE else "zeros"
         super().__init__(encoders * inputs, encoders * outputs, 3, padding=1, padding_mode=mode, groups=encoders)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, slope: float = 1.0) -> Tensor:
+        """With the leaky rectifier that follows, unless `slope` is 1."""
+        if self.padding_mode == "replicate" and HAS_TRITON and x.is_cuda and torch.is_autocast_enabled("cuda"):
+            from c5.training.kernels import convolve
+
+            assert self.bias is not None
+            return convolve(x.to(torch.get_autocast_dtype("cuda")), self.weight, self.bias, self.groups, slope)
         if self.padding_mode == "zeros" or not (self.training or x.is_cuda):  # as ONNX can say it
-            return super().forward(x)
-        return convolve_groups(RepeatEdges.apply(x), self)  # type: ignore[no-untyped-call]
+            y = super().forward(x)
+        else:
+            y = convolve_groups(RepeatEdges.apply(x), self)  # type: ignore[no-untyped-call]
+        return y if slope == 1 else functional.leaky_relu(y, slope)
 
 
 def convolve_groups(x: Tensor, layer: nn.Conv2d) -> Tensor:
@@ -78,15 +88,15 @@ def fill_between(weight: Tensor, groups: int) -> Tensor:
 class EncoderBlock(nn.Module):
     """Two convolutions, then 2x2 max pooling."""
 
-    def __init__(self, inputs: int, outputs: int, config: NetworkConfig, *, normalise: bool, encoders: int = 1) -> None:
+    def __init__(self, inputs: int, outputs: int, config: NetworkConfig, *, normalize: bool, encoders: int = 1) -> None:
         super().__init__()
         self.first = Convolution(inputs, outputs, config, encoders)
         self.second = Convolution(outputs, outputs, config, encoders)
-        self.norm = nn.BatchNorm2d(encoders * outputs) if normalise else nn.Identity()
+        self.norm = nn.BatchNorm2d(encoders * outputs) if normalize else nn.Identity()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The activations before and after pooling."""
-        x = functional.leaky_relu(self.first(x), SLOPE)
+        x = self.first(x, SLOPE)
         x = functional.leaky_relu(self.norm(self.second(x)), SLOPE)
         return x, functional.max_pool2d(x, 2)
 
@@ -94,7 +104,7 @@ class EncoderBlock(nn.Module):
 def encoder_blocks(config: NetworkConfig, encoders: int = 1) -> nn.ModuleList:
     inputs = [1 + config.gradient + 2 * config.coordinates, *config.widths[:-1]]
     return nn.ModuleList(
-        EncoderBlock(i, o, config, normalise=level % 2 == 0, encoders=encoders)
+        EncoderBlock(i, o, config, normalize=level % 2 == 0, encoders=encoders)
         for level, (i, o) in enumerate(zip(inputs, config.widths, strict=True))
     )
 
@@ -141,7 +151,7 @@ class Decoder(nn.Module):
             self.upsamples, self.firsts, self.seconds, reversed(skips), strict=True
         ):
             x = torch.cat([skip, upsample(x)], dim=1)
-            x = functional.leaky_relu(first(x), SLOPE)
+            x = first(x, SLOPE)
             x = functional.leaky_relu(functional.instance_norm(second(x)), SLOPE)
         return self.last(x)  # type: ignore[no-any-return]
 
@@ -162,7 +172,7 @@ class Head(nn.Module):
 
     def forward(self, latent: Tensor, skips: list[Tensor]) -> Emitted:
         for convolution in self.bottleneck:
-            latent = functional.leaky_relu(convolution(latent), SLOPE)
+            latent = convolution(latent, SLOPE)
         maps = torch.cat([decoder(latent, skips) for decoder in self.decoders.values()], dim=1)
         filters, bias, *gain = torch.split(maps, self.outputs, dim=1)
         return Emitted(filters, bias[:, 0], gain[0][:, 0] if gain else None)
@@ -314,7 +324,7 @@ def _mean(emitted: Sequence[Emitted]) -> Emitted:
 class SeparateNetwork(nn.Module):
     """The paper's architecture: m encoders with weights of their own, which exchange their maximum after each block.
 
-    They stand side by side in the channels, the query's first.
+    They stand side by side in the channels, the query's first. A single encoder has nothing to exchange.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -323,7 +333,7 @@ class SeparateNetwork(nn.Module):
         self.grid = config.grid
         self.sight = Sight(config)
         self.encoders = encoder_blocks(config, config.n_images)
-        self.merges = merges(config.widths[:-1], config.n_images)
+        self.merges = merges(config.widths[:-1] if config.n_images > 1 else (), config.n_images)
         self.head = Head(config)
 
     def forward(self, query: Tensor, roll: Tensor | None = None, present: Tensor | None = None) -> Emitted:
@@ -338,12 +348,12 @@ class SeparateNetwork(nn.Module):
         for block, merge in zip_longest(self.encoders, self.merges):
             skip, x = block(x)
             skips.append(skip.unflatten(1, (m, -1))[:, 0])
-            each = x.unflatten(1, (m, -1))  # (batch, m, c, h, w)
-            pooled = each.amax(dim=1, keepdim=True)
+            each = x.permute(0, 2, 3, 1).unflatten(3, (m, -1))  # (batch, h, w, m, c), as they lie in memory
+            pooled = each.amax(dim=3, keepdim=True)
             if merge is not None:
-                both = torch.cat([each, pooled.expand_as(each)], dim=2).flatten(1, 2)
+                both = torch.cat([each, pooled.expand_as(each)], dim=4).flatten(3).permute(0, 3, 1, 2)
                 x = functional.leaky_relu(convolve_groups(both, cast(nn.Conv2d, merge)), SLOPE)
-        return self.head(pooled[:, 0], skips)  # type: ignore[no-any-return]
+        return self.head(pooled[:, :, :, 0].permute(0, 3, 1, 2), skips)  # type: ignore[no-any-return]
 
     def lessons(self, query: Tensor, roll: Tensor, present: Tensor | None = None) -> list[Lesson]:
         return [Lesson(self._emit(query, roll), self.sight.pick(query))]
@@ -369,4 +379,10 @@ def build_network(*configs: NetworkConfig) -> Network:
     (config,) = configs
     if config.architecture:
         return cast(Network, _find_architecture(config.architecture)(config))
-    return (SeparateNetwork if config.kind is RollKind.SEPARATE else ProfileNetwork)(config)
+    network: Network = (SeparateNetwork if config.kind is RollKind.SEPARATE else ProfileNetwork)(config)
+    if config.he_normal:
+        for module in network.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight)
+                nn.init.zeros_(cast(Tensor, module.bias))
+    return network

@@ -15,7 +15,7 @@ from c5.histograms import Grid
 from c5.io.readers import naming
 from c5.training.config import NetworkConfig, RollKind
 from c5.training.network import SeparateNetwork
-from c5.training.tensors import load_tensors, read_file
+from c5.training.tensors import load_tensors, load_weights, read_file
 from c5.words import first_line
 
 # Their names of layers, and ours.
@@ -58,22 +58,27 @@ def _build(state: Mapping[Any, Tensor], size: int, bins: int) -> SeparateNetwork
         raise ReadError("it claims to hold more weights than it has bytes; download it again")
     if not all(tensor.isfinite().all() for tensor in ours.values()):
         raise ReadError("holds numbers that are not finite; download it again")
+    last, firsts = "head.decoders.filters.last.weight", [f"encoders.0.{level}.first.weight" for level in range(4)]
     try:
+        if not all(name in ours and ours[name].ndim for name in (last, *firsts)):
+            raise ReadError("some are missing")
+        if 9 * max(ours[name].shape[0] for name in firsts) ** 2 > size:  # torch would not even count them
+            raise ReadError("they are fewer than its widths need")
         config = NetworkConfig(
             Grid.published(bins),
             kind=RollKind.SEPARATE,
-            widths=tuple(ours[f"encoders.0.{level}.first.weight"].shape[0] for level in range(4)),
+            widths=tuple(ours[name].shape[0] for name in firsts),
             gain=any(name.startswith("head.decoders.gain.") for name in ours),
-            gradient=ours["head.decoders.filters.last.weight"].shape[0] == 2,
+            gradient=ours[last].shape[0] == 2,
             n_images=len(slots),
         )
         with torch.device("meta"):  # which takes no memory
             needed = sum(tensor.numel() for tensor in SeparateNetwork(config).state_dict().values())
         if needed > size:
-            raise RuntimeError("they are fewer than its widths need")
+            raise ReadError("they are fewer than its widths need")
         network = SeparateNetwork(config)
-        network.load_state_dict(_side_by_side(ours, len(slots)))
-    except (ParameterError, KeyError, IndexError, RuntimeError) as error:
+        load_weights(network, _side_by_side(ours, len(slots)))
+    except (ParameterError, ReadError) as error:
         reason = first_line(error)
         raise ReadError(f"its layers do not fit the published architecture: {reason}; download it again") from error
     return network.eval()
@@ -85,7 +90,10 @@ def _side_by_side(state: Mapping[str, Tensor], encoders: int) -> dict[str, Tenso
     others = re.compile(r"(encoders|merges)\.[1-9]")
     stacked = {name: tensor for name, tensor in state.items() if not others.match(name)}
     for name in filter(own.match, list(stacked)):
-        parts = [state[own.sub(rf"\1.{slot}.", name)] for slot in range(encoders)]
+        names = [own.sub(rf"\1.{slot}.", name) for slot in range(encoders)]
+        parts = [state[each] for each in names if each in state]
+        if len({part.shape for part in parts}) > 1 or len(parts) < encoders:
+            raise ReadError(f"the encoders have other {name}")
         stacked[own.sub(r"\1.", name)] = torch.cat(parts) if parts[0].ndim else parts[0]
         del stacked[name]
     return stacked

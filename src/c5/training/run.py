@@ -25,13 +25,14 @@ from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
 from c5.datasets.facts import leave_out
 from c5.datasets.features import Feature, HistogramFeature
-from c5.errors import ParameterError, ReadError, WriteError
+from c5.errors import C5Error, ParameterError, ReadError, WriteError
 from c5.evaluation.methods import REPEATS
 from c5.io.archives import read_whole
 from c5.io.files import NOT_OWN, write_file
 from c5.io.marks import kind_of
+from c5.io.shapes import OrNull, check_shape, parse_json
 from c5.metrics import Statistics, summarize_repeats
-from c5.regular import read_regular
+from c5.regular import read_regular, read_text
 from c5.rolls import draw_rolls
 from c5.training.config import TrainConfig, train_config_from_json
 from c5.training.data import Track, load_stacks, load_training_data, training_feature
@@ -45,14 +46,15 @@ from c5.training.together import find_group
 VALIDATE_EVERY = 10  # epochs
 LOG = ("epoch", "loss", "training_error", "validation_mean", "validation_median")
 MOST_PLAN_BYTES = 2**20
+PLAN = {"config": dict, "data": [str], "hold_out": [str], "making": OrNull(dict), "matrices?": str | None}
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """What a run was asked to do; `config.json` keeps it for resuming."""
 
     config: TrainConfig
     data: list[str]  # folders
-    hold_out: list[str]  # cameras that are validated on, and never trained on
+    hold_out: list[str]  # cameras, and published folds such as fold:1, that are validated on and never trained on
     making: Making | None = None  # images to make of the others
     matrices: str | None = None  # a CSV with the matrices of cameras that virtual ones are drawn from
 
@@ -62,23 +64,17 @@ class Plan(NamedTuple):
         write_file(folder / "config.json", json.dumps(content, indent=1).encode())
 
     @classmethod
-    def load(cls, folder: Path) -> Plan:
+    def load(cls, folder: Path) -> TrainingPlan:
         try:
-            content = json.loads(read_whole(folder / "config.json", MOST_PLAN_BYTES))
+            content = parse_json(read_whole(folder / "config.json", MOST_PLAN_BYTES), PLAN, "the plan")
             making = None if content["making"] is None else Making.from_json(content["making"])
             config = train_config_from_json(content["config"])
-            for names in (content["data"], content["hold_out"]):
-                if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                    raise ValueError("folders and cameras must be lists of names")
-            matrices = content.get("matrices")
-            if not isinstance(matrices, str | None):
-                raise ValueError("matrices must be the name of a file")
-            return cls(config, content["data"], content["hold_out"], making, matrices)
+            return cls(config, content["data"], content["hold_out"], making, content.get("matrices"))
         except FileNotFoundError:
             raise ReadError(f"{folder}: no training run here; start one first") from None
         except OSError as error:
             raise ReadError(f"{folder / 'config.json'}: cannot be read: {error.strerror}") from None
-        except (ReadError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StopIteration) as error:
+        except C5Error as error:
             raise ReadError(f"{folder / 'config.json'}: damaged ({error}); start the run anew") from error
 
 
@@ -102,15 +98,25 @@ def find_run(folder: Path) -> list[Path]:
 
 class Progress(NamedTuple):
     epoch: Epoch
-    validation: Statistics | None  # on the cameras held out: now and then, and in a last step with all repeats
+    validation: Statistics | None  # on what is held out: now and then, and in a last step with all repeats
 
 
-def check_hold_out(hold_out: list[str], cameras: set[str]) -> None:
-    """Raise an error for a name that is not a camera's, and if no camera would be left."""
-    for camera in hold_out:
-        if camera not in cameras:
-            raise ParameterError(f"no camera is called {camera!r}; there are {', '.join(sorted(cameras))}")
-    if hold_out and cameras <= set(hold_out):
+def _names(sample: Sample) -> set[str]:
+    """What an image is held out by: its camera, or its published fold, counted from 1."""
+    return {sample.camera} if sample.fold is None else {sample.camera, f"fold:{sample.fold + 1}"}
+
+
+def is_held_out(sample: Sample, hold_out: Sequence[str]) -> bool:
+    return not _names(sample).isdisjoint(hold_out)
+
+
+def check_hold_out(hold_out: Sequence[str], samples: Sequence[Sample]) -> None:
+    """Raise an error for a name that is no camera's and no fold's, and if nothing would be left."""
+    known = {name for sample in samples for name in _names(sample)}
+    for name in hold_out:
+        if name not in known:
+            raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(known))}")
+    if hold_out and all(is_held_out(sample, hold_out) for sample in samples):
         raise ParameterError("all cameras are held out; leave some to train on")
 
 
@@ -120,7 +126,7 @@ def features(config: TrainConfig, hold_out: Sequence[str]) -> tuple[Feature[Any]
 
 
 class Validation:
-    """Cameras that a run is validated on, and never trained on."""
+    """Images that a run is validated on, and never trained on."""
 
     def __init__(self, samples: Sequence[Sample], config: TrainConfig) -> None:
         self.stacks = load_stacks(samples, config.grid)
@@ -138,7 +144,7 @@ class Validation:
 
 
 def train(
-    plan: Plan,
+    plan: TrainingPlan,
     samples: Sequence[Sample],
     folder: Path,
     *,
@@ -152,14 +158,14 @@ def train(
     """Train from the last checkpoint in the folder, or from the start, and write the model file.
 
     The samples must be prepared with `features`. `report` is called after each epoch, and a last time with the errors
-    on the cameras held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There
+    on what is held out. `track` may show progress over the samples, `board` is a TensorBoard SummaryWriter. There
     is a checkpoint after every epoch, but none sooner than `checkpoint_seconds` after the last. Cameras that must stay
     `unseen`, and those held out, are not even taken from the matrices. Of the processes that torchrun starts, only the
     first validates and writes.
     """
-    check_hold_out(plan.hold_out, {sample.camera for sample in samples})
-    own = [sample for sample in samples if sample.camera not in plan.hold_out]
-    held = [sample for sample in samples if sample.camera in plan.hold_out and not sample.made]
+    check_hold_out(plan.hold_out, samples)
+    own = [sample for sample in samples if not is_held_out(sample, plan.hold_out)]
+    held = [sample for sample in samples if is_held_out(sample, plan.hold_out)]
     table = None if plan.matrices is None else leave_out(read_matrices(plan.matrices), {*plan.hold_out, *unseen})
     group = find_group()
     load = partial(load_training_data, own, plan.config, track, table)
@@ -200,7 +206,7 @@ def train(
     return trainer.model
 
 
-def _describe(plan: Plan, own: Sequence[Sample]) -> dict[str, Any]:
+def _describe(plan: TrainingPlan, own: Sequence[Sample]) -> dict[str, Any]:
     cameras = sorted({camera for sample in own for camera in sample.cameras})
     described = {"config": plan.config.to_json(), "cameras": cameras, "images": len(own)}
     if plan.matrices is not None:
@@ -216,11 +222,8 @@ def _post(board: Any, row: dict[str, Any]) -> None:
 
 
 def _row(epoch: Epoch, validation: Statistics | None) -> dict[str, Any]:
-    row = {"epoch": epoch.number, "loss": f"{epoch.loss:.5f}", "training_error": f"{epoch.error:.4f}"}
-    return row | {
-        "validation_mean": "" if validation is None else f"{validation.mean:.4f}",
-        "validation_median": "" if validation is None else f"{validation.median:.4f}",
-    }
+    measured = ("", "") if validation is None else (f"{validation.mean:.4f}", f"{validation.median:.4f}")
+    return dict(zip(LOG, (epoch.number, f"{epoch.loss:.5f}", f"{epoch.error:.4f}", *measured), strict=True))
 
 
 def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) -> None:
@@ -243,9 +246,10 @@ def save_checkpoint(trainer: Trainer, rows: list[dict[str, Any]], folder: Path) 
     write_file(folder / "log.csv", table.getvalue().encode())
 
 
-def _same_run(one: TrainConfig, other: TrainConfig) -> bool:
-    """Whether a checkpoint of one configuration can continue with the other, which may be longer."""
-    return one.epochs <= other.epochs and replace(one, epochs=other.epochs) == other
+def count_epochs(folder: Path) -> int:
+    """How many epochs the log in a folder has: those of its checkpoint."""
+    path = folder / "log.csv"
+    return len(read_text(path).splitlines()) - 1 if path.exists() else 0
 
 
 def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
@@ -254,14 +258,19 @@ def load_checkpoint(trainer: Trainer, folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     state: Mapping[str, Any] = read_checkpoint(path, trainer.device)
+    wanted = trainer.config
     try:
-        config = train_config_from_json(json.loads(state["config"]))
-        history = [Epoch(**epoch) for epoch in json.loads(state["history"])]
-        rows: list[dict[str, Any]] = json.loads(state["rows"])
-        if _same_run(config, trainer.config):
-            trainer.load_state(state, history)
-    except (ArithmeticError, RuntimeError, LookupError, AttributeError, TypeError, ValueError, StopIteration) as error:
+        check_shape(state, {"config": str, "history": str, "rows": str})
+        config = train_config_from_json(parse_json(state["config"], dict))
+        epochs = parse_json(state["history"], [{"number": int, "loss": float, "error": float}])
+        rows: list[dict[str, Any]] = parse_json(state["rows"], [dict])
+        same = (
+            config.epochs <= wanted.epochs and replace(config, epochs=wanted.epochs) == wanted
+        )  # it may become longer
+        if same:
+            trainer.load_state(state, [Epoch(each["number"], each["loss"], each["error"]) for each in epochs])
+    except C5Error as error:
         raise ReadError(f"{path}: {DAMAGED}") from error
-    if not _same_run(config, trainer.config):
+    if not same:
         raise ReadError(f"{path}: belongs to a run with another configuration; choose another folder")
     return rows

@@ -65,8 +65,6 @@ class Sensors:
                 other = int(rng.choice(others))
                 target, light = self.curves[other], self._lights_like(own, self.cameras[other], rng)
             light /= np.linalg.norm(light, axis=-1, keepdims=True)
-            if mixed := self.config.mixed_queries:
-                light[-mixed:] = light[:mixed]
             between = self._between(self.curves[source], target, self.places[own])
             matrices[at] = light[:, :, None] * between / before[:, None, :]
             illuminants[at] = light[: self.config.queries_per_camera]

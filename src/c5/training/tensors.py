@@ -57,6 +57,14 @@ def load_tensors(data: bytes, device: torch.device | str) -> Any:
         return torch.load(io.BytesIO(data), map_location=device, weights_only=True)
 
 
+def load_weights(network: torch.nn.Module, weights: Any) -> None:
+    """Put weights into a network; a ReadError if they are those of another one."""
+    if not isinstance(weights, dict):
+        raise ReadError("no weights")
+    with decoding("use those of the same network"):
+        network.load_state_dict(weights)
+
+
 def read_checkpoint(path: Path, device: torch.device | str) -> Any:
     """What a checkpoint holds."""
     with naming(path):

@@ -1,7 +1,7 @@
 """Several processes that train one network, started by torchrun: each takes a part of every batch.
 
 All of them draw the same random numbers, and each takes its own part. Gradients are summed, each weighted by its part
-of the batch; so are the sums that batch normalisation takes over a batch. So the steps are those of one process, except
+of the batch; so are the sums that batch normalization takes over a batch. So the steps are those of one process, except
 for rounding, whatever the number of processes.
 """
 
@@ -123,7 +123,7 @@ def is_first() -> bool:
 
 
 def share_statistics(network: nn.Module) -> None:
-    """Let every batch normalisation take its statistics over the batches of all processes."""
+    """Let every batch normalization take its statistics over the batches of all processes."""
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.__class__ = _SharedBatchNorm
@@ -155,12 +155,12 @@ class _SharedBatchNorm(nn.BatchNorm2d):
         count = torch.full((1,), maps.numel() / maps.shape[1], device=maps.device)
         distributed.all_reduce(count)
         mean: Tensor = _Sum.apply(maps.sum(dim=(0, 2, 3))) / count  # type: ignore[no-untyped-call]
-        centred = maps - mean[:, None, None]
-        squares = centred.square().sum(dim=(0, 2, 3))
+        centered = maps - mean[:, None, None]
+        squares = centered.square().sum(dim=(0, 2, 3))
         variance: Tensor = _Sum.apply(squares) / count  # type: ignore[no-untyped-call]
         with torch.no_grad():
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
         scale: Tensor = self.weight * (variance + self.eps).rsqrt()
-        return centred * scale[:, None, None] + self.bias[:, None, None]
+        return centered * scale[:, None, None] + self.bias[:, None, None]

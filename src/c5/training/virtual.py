@@ -69,34 +69,28 @@ class VirtualBatches:
         """As many steps as an epoch has, each with a group of images for every virtual camera in it."""
         config, shape = self.config, (self.config.steps_per_epoch, self.config.cameras_per_step)
         counts = np.array([own.size for own in self.cameras])
-        weights = counts ** (1 - config.balance)
-        chosen = rng.choice(counts.size, math.prod(shape), p=weights / weights.sum())
+        chosen = rng.choice(counts.size, math.prod(shape), p=counts / counts.sum())
         groups = [self._group(self.cameras[camera], rng) for camera in chosen]
         lights = [rng.choice(self.cameras[camera], groups[0].size) for camera in chosen]
         images, lit = np.stack(groups).reshape(*shape, -1), np.stack(lights).reshape(*shape, -1)
         lit = np.where(rng.random(images.shape) < config.relight_share, lit, images)
-        queries, mixed = config.queries_per_camera, config.mixed_queries
-        if mixed:  # the images to mix in come last, each in the light of its query
-            lit[..., -mixed:] = lit[..., :mixed]
         reference = self.references[chosen].reshape(*shape, 3)
         matrices, illuminants = self._cameras(images, lit, reference, rng)
         if self.sensors is not None:
             self.sensors.replace(chosen.reshape(shape), images, matrices, illuminants, rng)
         views = rng.choice(len(VIEWS), size=images.shape, p=VIEWS)
         waves = _waves(images.shape, config.repaint_nats, rng)
-        present = rng.random((*shape, queries)) >= config.empty_roll_share
+        present = rng.random((*shape, config.queries_per_camera)) >= config.empty_roll_share
         return images, views, matrices, waves, illuminants, present.astype(np.float32)
 
     def _group(self, own: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Queries, a roll, and the images that are mixed into queries: all of one camera, and different where it has
-        enough."""
-        queries, additional, mixed = self.config.queries_per_camera, self.config.n_images - 1, self.config.mixed_queries
-        drawn = rng.choice(own, min(queries + additional + mixed, own.size), replace=False)
+        """Queries and a roll: all of one camera, and different where it has enough."""
+        queries, additional = self.config.queries_per_camera, self.config.n_images - 1
+        drawn = rng.choice(own, min(queries + additional, own.size), replace=False)
         others = drawn[queries:] if drawn.size > queries else drawn
         # A roll of d different images repeats them to fill its slots: pooling ignores duplicates.
         roll = others[: rng.integers(1, additional + 1)]
-        parts = (np.resize(drawn, queries), np.resize(roll, additional), np.resize(others[::-1], mixed))
-        return np.concatenate(parts)
+        return np.concatenate([np.resize(drawn, queries), np.resize(roll, additional)])
 
     def _cameras(
         self, images: NDArray[np.int64], lit: NDArray[np.int64], reference: Float64s, rng: np.random.Generator
@@ -120,13 +114,7 @@ class VirtualBatches:
         cells, weights = self.colors.look_up(images.flatten(), views.flatten())
         histograms = self.warp(cells, weights, matrices.flatten(0, 1), waves.flatten(0, 1))
         histograms = histograms.reshape(cameras, count, *histograms.shape[1:])
-        mixed = self.config.mixed_queries
-        query, roll, extra = torch.split(
-            histograms, [self.config.queries_per_camera, self.config.n_images - 1, mixed], dim=1
-        )
-        if mixed:  # histograms are roots of shares: half of the pixels come from either image
-            both = ((query[:, :mixed].square() + extra.square()) / 2).sqrt()
-            query = torch.cat([both, query[:, mixed:]], dim=1)
+        query, roll = torch.split(histograms, [self.config.queries_per_camera, self.config.n_images - 1], dim=1)
         return Batch(query.flatten(0, 1), roll, present.flatten(), illuminants.flatten(0, 1))
 
 

@@ -16,16 +16,16 @@
 #define FLOOR 1e-30f
 #define FLAT 1e-21f
 
-/* Maps are kept in blocks of eight channels, [channels / 8][n][n][8], the last one padded with zeros: what is done for
- * one channel is done for eight side by side, which compilers vectorise. */
+/* The network's maps are in blocks of eight channels, [channels / 8][n + 1][n][8], the last one padded with zeros: what
+ * is done for one channel is done for eight side by side, which compilers vectorize. The last row of a block is unused:
+ * so a 3x3 convolution may write its maps over its input, one row before it, where nobody needs them any more. */
 #define LANES 8
-#ifdef __clang__ /* unrolls a loop over lanes, then vectorises the one around it, which takes three times as long */
+#ifdef __clang__ /* unrolls a loop over lanes, then vectorizes the one around it, which takes three times as long */
 #define LANEWISE _Pragma("clang loop vectorize(disable)")
 #else
 #define LANEWISE
 #endif
-#define BLOCK(n) (LANES * (n) * (n))
-#define AT(n, channel, place) ((channel) / LANES * BLOCK(n) + LANES * (place) + (channel) % LANES)
+#define BLOCK(n) (LANES * ((n) + 1) * (n))
 
 /* Where everything is in the workspace. Space that is no longer needed is reused. */
 $places
@@ -74,7 +74,7 @@ static int column_counts(const frame *f, int y, int x)
     return counts(f, y, x) && (y == 0 || counts(f, y - 1, x)) && (y + 1 == f->rows || counts(f, y + 1, x));
 }
 
-/* The mean absolute difference of a pixel to its eight neighbours. The border is repeated. */
+/* The mean absolute difference of a pixel to its eight neighbors. The border is repeated. */
 static void gradient(const frame *f, int y, int x, float color[3])
 {
     const int rows[3] = {y > 0 ? y - 1 : 0, y, y + 1 < f->rows ? y + 1 : y};
@@ -142,12 +142,6 @@ static void zero(float *numbers, int count)
         numbers[i] = 0;
 }
 
-static void place(float *maps, int channel, const float *values) /* [N][N] */
-{
-    for (int i = 0; i < N * N; i++)
-        maps[AT(N, channel, i)] = values[i];
-}
-
 /* Adds a strip, times a factor, to the histograms. */
 static void add(const float *restrict strip, float factor, float *restrict bins)
 {
@@ -157,8 +151,8 @@ static void add(const float *restrict strip, float factor, float *restrict bins)
 
 c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, int rows, int columns)
 {
-    float *const numbers = numbers_of(work), *const searched = numbers + SEARCHED, *const whole = numbers + WHOLE;
-    float *const strip = numbers + STRIP, *const seen = numbers + HISTOGRAMS;
+    float *const numbers = numbers_of(work), *const strip = numbers + STRIP;
+    float *seen = numbers + SEEN, *searched = numbers + SEARCHED;
     const frame f = {rgb, ignore, rows, columns};
     if (rows < 1 || columns < 1 || rows > C5_MOST_PIXELS / columns)
         return C5_BAD_SIZE;
@@ -178,10 +172,9 @@ c5_state c5_count(c5_workspace *work, const float *rgb, const uint8_t *ignore, i
     if (!left)
         every = 1;
 
-    zero(seen, (C5_SEEN + CONSTANTS + LANES - 1) / LANES * BLOCK(N));
-$constants    for (int c = 0; c < C5_SEEN; c++) {
-        zero(whole + c * N * N, N * N);
-        zero(searched + c * N * N, N * N);
+    for (int c = 0; c < C5_SEEN; c++, seen += N * N, searched += N * N) {
+        zero(seen, N * N);
+        zero(searched, N * N);
         for (int s = 0; s < STRIPS; s++) { /* each weighted by how many of its colors count, however bright it is */
             const int first = s * rows / STRIPS, end = (s + 1) * rows / STRIPS;
             float within = 0;
@@ -209,20 +202,45 @@ $constants    for (int c = 0; c < C5_SEEN; c++) {
                 }
             }
             const float even = within > (c == C5_SEEN - 1 ? FLAT : 0) ? (float)colors / within : 0;
-            add(strip, 1, whole + c * N * N);
-            add(strip, even, searched + c * N * N);
+            add(strip, 1, seen);
+            add(strip, even, searched);
         }
         const float least = c == C5_SEEN - 1 ? FLAT : 0;
-        const int there = scale(whole + c * N * N, least);
-        scale(searched + c * N * N, least);
+        const int there = scale(seen, least);
+        scale(searched, least);
         if (c == 0 && !there)
             return C5_OUT_OF_RANGE;
-        place(seen, c, whole + c * N * N);
     }
     return C5_OK;
 }
 
 /* ---------------------------------------------------------------- network */
+
+/* A map [N][N] to a channel of a block. */
+static void place(const float *restrict map, int channel, float *restrict blocks)
+{
+    blocks += channel / LANES * BLOCK(N) + channel % LANES;
+    for (int i = 0; i < N * N; i++)
+        blocks[LANES * i] = map[i];
+}
+
+/* Histograms, and what is constant, side by side. */
+static void see(const float *seen, float *blocks)
+{
+    zero(blocks, (C5_SEEN + CONSTANTS + LANES - 1) / LANES * BLOCK(N));
+    for (int c = 0; c < C5_SEEN; c++)
+        place(seen + c * N * N, c, blocks);
+$constants}
+
+/* The first channels of a block are the maps, or are added to them, [C5_MAPS][N][N]. */
+static void collect(const float *restrict blocks, int add, float *restrict maps)
+{
+    for (int c = 0; c < C5_MAPS; c++, maps += N * N) {
+        const float *const from = blocks + c / LANES * BLOCK(N) + c % LANES;
+        for (int i = 0; i < N * N; i++)
+            maps[i] = (add ? maps[i] : 0) + from[LANES * i];
+    }
+}
 
 static inline float rectify(float value, float slope) /* slope is at most 1 */
 {
@@ -250,11 +268,11 @@ static void multiply(int places, int add, const float *restrict in, const float 
 static inline void finish(
     const c5_layer *layer, int block, int place, int places, const float *restrict sums, float *restrict out)
 {
-    const int start = BLOCK(layer->n) * block + LANES * place;
+    const int n = layer->n;
     const float slope = layer->slope;
-    out += start;
+    out += BLOCK(n) * block + LANES * place;
     if (layer->bias_map) {
-        const $bias_type *restrict bias = layer->bias_map + start;
+        const $bias_type *restrict bias = layer->bias_map + LANES * (n * n * block + place);
         for (int i = 0; i < LANES * places; i++)
             out[i] = rectify(sums[i] + $biased, slope);
     } else {
@@ -281,7 +299,8 @@ static void convolve_1x1(const c5_layer *layer, const float *const *tensors, flo
     for (int o = 0; LANES * o < layer->outputs; o++) {
         for (int t = 0, input = 0; t < layer->tensors; t++)
             for (int c = 0; c < layer->channels[t]; c += LANES, input += LANES)
-                multiply(places, input > 0, tensors[t] + places * c, weights_of(layer, o, input, space), sums);
+                multiply(places, input > 0, tensors[t] + c / LANES * BLOCK(layer->n),
+                    weights_of(layer, o, input, space), sums);
         finish(layer, o, 0, places, sums, out);
     }
 }
@@ -291,6 +310,7 @@ static void convolve_1x1(const c5_layer *layer, const float *const *tensors, flo
  * outputs (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). All are made along one axis,
  * then along the other: down the maps for whole rows of tiles at once, and across them tile by tile. */
 #define TILES $tiles /* processed at a time, a row of them or several: their data stay in caches */
+#define KEPT $kept /* blocks of transformed weights at most are kept for the next tiles: more are made again */
 #define SPOT (LANES * TILES) /* one of the 36 numbers of every tile */
 #define LINE (LANES * (4 * TILES + 2)) /* a row of a map, and a place on either side of it */
 
@@ -390,16 +410,18 @@ static void convolve_3x3(const c5_layer *layer, const float *const *tensors, flo
     float *const tiles = lines + 10 * LINE;             /* [36][tiles][8] */
     float *const sums = tiles + 36 * SPOT;              /* the same, for each block of outputs */
     float *const space = sums + 36 * SPOT * blocks;     /* [8][3][3][8] */
-    float *const weights = space + 72 * LANES;          /* [36][8][8], for each block of outputs */
+    float *const weights = space + 72 * LANES;          /* [36][8][8], for each block of outputs and inputs if kept */
+    const int kept = across > together && blocks * layer->inputs <= KEPT * LANES;
     for (int first = 0; first < across; first += together) {
         const int rows = least(together, across - first), count = rows * across;
-        float *w = weights; /* kept for the next tiles, if there are more */
+        float *w = weights;
         for (int t = 0, input = 0; t < layer->tensors; t++)
             for (int c = 0; c < layer->channels[t]; c += LANES, input += LANES) {
+                const float *const in = tensors[t] + c / LANES * BLOCK(n);
                 for (int i = 0; i < rows; i++)
-                    transform_inputs(tensors[t] + c * n * n, n, first + i, lines, tiles + LANES * across * i);
-                for (int o = 0; o < blocks; o++, w += across > together ? 36 * LANES * LANES : 0) {
-                    if (first == 0)
+                    transform_inputs(in, n, first + i, lines, tiles + LANES * across * i);
+                for (int o = 0; o < blocks; o++, w += kept ? 36 * LANES * LANES : 0) {
+                    if (first == 0 || !kept)
                         transform_weights(weights_of(layer, o, input, space), w);
                     for (int k = 0; k < 36; k++)
                         multiply(count, input > 0, tiles + SPOT * k, w + LANES * LANES * k, sums + SPOT * (36 * o + k));
@@ -429,7 +451,7 @@ static float larger(float a, float b)
 static void pool(int channels, int n, const float *restrict in, float *restrict out)
 {
     const int row = 2 * LANES * n;
-    for (int c = 0; c < channels; c += LANES)
+    for (int c = 0; c < channels; c += LANES, in += row, out += LANES * n)
         for (int y = 0; y < n; y++, in += row)
             LANEWISE for (int x = 0; x < n; x++, in += 2 * LANES, out += LANES)
                 for (int k = 0; k < LANES; k++)
@@ -443,7 +465,7 @@ static void upsample(int channels, int n, const float *in, float *out)
 {
     const int row = 2 * LANES * n;
     const float step = 1.0f / (float)(2 * n - 1);
-    for (int c = 0; c < channels; c += LANES) {
+    for (int c = 0; c < channels; c += LANES, in += LANES * n, out += row) {
         float *const wide = out + n * row, *to = wide;
         for (int y = 0; y < n; y++)
             LANEWISE for (int x = 0; x < n; x++, in += LANES, to += 2 * LANES) {
@@ -468,7 +490,7 @@ static void upsample(int channels, int n, const float *in, float *out)
 }
 
 /* Each channel to mean 0 and variance 1, then rectified. In place. */
-static void normalise(int channels, int n, float epsilon, float slope, float *maps)
+static void normalize(int channels, int n, float epsilon, float slope, float *maps)
 {
     const float share = 1.0f / (float)(n * n);
     for (int c = 0; c < channels; c += LANES, maps += BLOCK(n)) {
@@ -519,7 +541,7 @@ static void score(const float *searched, const float *maps, float *lines, float 
     zero(lines, 2 * N * N); /* the rows of a filter, with zeros on both sides */
     for (int channel = 0; channel < C5_SEEN; channel++) {
         for (int i = 0; i < N * N; i++)
-            lines[2 * N * (i / N) + N / 2 + i % N] = maps[AT(N, channel, i)];
+            lines[2 * N * (i / N) + N / 2 + i % N] = maps[channel * N * N + i];
         for (int i = 0; i < N * N; i += 8, searched += 8) {
             const float a = searched[0], b = searched[1], c = searched[2], d = searched[3];
             const float e = searched[4], f = searched[5], g = searched[6], h = searched[7];
@@ -538,7 +560,7 @@ static void score(const float *searched, const float *maps, float *lines, float 
         }
     }
     for (int i = 0; i < N * N; i++)
-        scores[i] = ${gained}scores[i] + maps[AT(N, C5_SEEN, i)];
+        scores[i] = ${gained}scores[i] + maps[C5_SEEN * N * N + i];
 }
 
 void c5_locate(c5_workspace *work, c5_estimate *estimate)
@@ -593,7 +615,7 @@ c5_state c5_estimate_frame(
 
 float c5_seen(const c5_workspace *work, int channel, int v, int u)
 {
-    return numbers_of(work)[HISTOGRAMS + AT(N, channel, v * N + u)];
+    return numbers_of(work)[SEEN + (channel * N + v) * N + u];
 }
 
 float c5_searched(const c5_workspace *work, int channel, int v, int u)
@@ -603,5 +625,5 @@ float c5_searched(const c5_workspace *work, int channel, int v, int u)
 
 float c5_map(const c5_workspace *work, int map, int v, int u)
 {
-    return numbers_of(work)[MAPS + AT(N, map, v * N + u)];
+    return numbers_of(work)[MAPS + (map * N + v) * N + u];
 }

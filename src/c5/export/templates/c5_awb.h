@@ -2,6 +2,8 @@
  *
  * $about
  *
+ * It estimates one frame; smooth the gains from frame to frame yourself, weighed by the uncertainty.
+ *
  * C99. It needs the mathematical library and nothing else: no heap, no files, no static variables that change. All its
  * working memory is in a c5_workspace; every thread may have its own.
  */
@@ -9,6 +11,10 @@
 #define C5_AWB_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define C5_BINS $bins         /* bins of a histogram along u, and along v */
 #define C5_SEEN $channels           /* histograms of a frame: pixels by powers of their brightness, then gradients */
@@ -53,5 +59,9 @@ void c5_locate(c5_workspace *work, c5_estimate *estimate);
 float c5_seen(const c5_workspace *work, int channel, int v, int u);
 float c5_searched(const c5_workspace *work, int channel, int v, int u);
 float c5_map(const c5_workspace *work, int map, int v, int u);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

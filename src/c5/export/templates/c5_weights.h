@@ -17,5 +17,6 @@ typedef struct {
     const c5_weight *weights; /* [outputs / 8][inputs][rows][columns][8], padded with zeros */
 $fields} c5_layer;
 
-$declarations
+extern const c5_layer c5_layers[]; /* $layers, in the order in which c5_emit runs them */
+$declared
 #endif

@@ -1,4 +1,4 @@
-"""The catalogue of a photographer's files, from which camera rolls and profiles come."""
+"""The catalog of a photographer's files, from which camera rolls and profiles come."""
 
 from c5.photos.catalog.adding import Added
 from c5.photos.catalog.catalog import CameraStatus, Catalog

@@ -1,4 +1,4 @@
-"""Bringing a catalogue up to date with the files on disk, a batch at a time, so that a killed process loses little.
+"""Bringing a catalog up to date with the files on disk, a batch at a time, so that a killed process loses little.
 
 Threads read the files: decoding and counting release Python's lock, and threads are gone with their process, however
 it ends.
@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from c5.errors import ReadError
 from c5.io.files import printable
+from c5.io.versions import Version, digest_file
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import select, transaction
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, insert, restore, stored_grid
-from c5.photos.files import Failure, Listing, Version, digest_file, find_photographs
+from c5.photos.catalog.entries import COLUMNS, JOINED, KINDS, insert, restore, stored_grid
+from c5.photos.files import Failure, Listing, find_photographs
 from c5.photos.photo import Photo, Reading, read_photo
 
 BATCH = 32
@@ -47,7 +49,7 @@ class Added:
 
 
 class _Known(NamedTuple):
-    """What the catalogue says of a path."""
+    """What the catalog says of a path."""
 
     version: Version
     camera: str | None
@@ -137,7 +139,7 @@ def _select_known(connection: sqlite3.Connection, roots: Iterable[bytes]) -> dic
 def _look_up(
     connection: sqlite3.Connection, paths: Iterable[Path], known: dict[bytes, _Known], reading: Reading
 ) -> Iterator[_Examined]:
-    """Each file as it is now, with its photograph where the catalogue has the same content under another path."""
+    """Each file as it is now, with its photograph where the catalog has the same content under another path."""
     for name in paths:
         path = os.fsencode(name)
         try:
@@ -152,7 +154,7 @@ def _look_up(
             rows = list(select(connection, query, (digest, stored_grid().key, reading.key), bytes, *KINDS))
             if rows:
                 twin, *columns = min(rows, key=lambda row: os.path.lexists(row[0]))  # one that is gone has moved here
-                with suppress(*DAMAGE):  # it is read instead
+                with suppress(ReadError):  # it is read instead
                     photo = restore(name, *columns)
         yield _Examined(path, version, digest, photo, twin=None if photo is None else twin)
 

@@ -18,16 +18,17 @@ import numpy as np
 from c5.choices import Selection
 from c5.errors import ParameterError, ProfileError, ReadError, WriteError
 from c5.histograms import Grid
-from c5.io.archives import parse_array, unpack
+from c5.io.archives import parse_levels, parse_part, unpack
+from c5.io.versions import DIGEST_BYTES, file_version
 from c5.model import Model, Profile
 from c5.model_file import MOST_BYTES
 from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
 from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, select, snapshot, transaction
 from c5.photos.catalog.drawing import Candidate, draw_candidates
-from c5.photos.catalog.entries import COLUMNS, DAMAGE, JOINED, KINDS, parse_time, restore, stored_grid
-from c5.photos.files import DIGEST_BYTES, Failure, file_version, resolve
+from c5.photos.catalog.entries import COLUMNS, JOINED, KINDS, parse_time, restore, stored_grid
+from c5.photos.files import Failure, resolve
 from c5.photos.photo import Photo, Reading, read_photo
-from c5.photos.rolls import Origin, Roll, build_roll
+from c5.photos.roll_building import Origin, Roll, build_roll
 from c5.rolls import MOST_VIVID
 
 SPARE = 2
@@ -35,7 +36,7 @@ SPARE = 2
 
 
 class CameraStatus(NamedTuple):
-    """What the catalogue has of one camera."""
+    """What the catalog has of one camera."""
 
     camera: str | None
     """None for files that do not name one, and for those that failed."""
@@ -46,7 +47,7 @@ class CameraStatus(NamedTuple):
 
 
 class Catalog:
-    """An open catalogue. Several processes may use one file at the same time; nothing is written beside photographs."""
+    """An open catalog. Several processes may use one file at the same time; nothing is written beside photographs."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -54,7 +55,7 @@ class Catalog:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> Self:
-        """The user's catalogue, or another one; it is created if there is none."""
+        """The user's catalog, or another one; it is created if there is none."""
         return cls(default_path() if path is None else path)
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class Catalog:
         track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
         reading: Reading = Reading(),
     ) -> Added:
-        """Bring the catalogue up to date with all photographs below some folders, `jobs` of them read at a time.
+        """Bring the catalog up to date with all photographs below some folders, `jobs` of them read at a time.
 
         A file is opened only if its size or its time of modification is not the recorded one, or if its histograms are
         not those of the bundled model's grid. If it is stopped or killed, the same call continues from there. `camera`
@@ -107,7 +108,7 @@ class Catalog:
             return self._connection.execute(f"DELETE FROM photograph WHERE {BELOW}", below(resolve(folder))).rowcount
 
     def status(self) -> list[CameraStatus]:
-        """What the catalogue has of each camera, by name; files without a camera come last."""
+        """What the catalog has of each camera, by name; files without a camera come last."""
         with explain_errors(self.path), snapshot(self._connection):
             (failed,) = self._connection.execute("SELECT COUNT(*) FROM photograph WHERE error IS NOT NULL").fetchone()
             query = "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph GROUP BY camera"
@@ -127,13 +128,13 @@ class Catalog:
             return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a file is in the catalogue, whatever has happened to it since."""
+        """Whether a file is in the catalog, whatever has happened to it since."""
         with explain_errors(self.path):
             query = "SELECT 1 FROM photograph WHERE path = ?"
             return self._connection.execute(query, (resolve(path),)).fetchone() is not None
 
     def find(self, path: str | Path, grid: Grid, reading: Reading = Reading()) -> Photo | None:
-        """The photograph of a file that the catalogue holds, the same to the last bit as reading it would give.
+        """The photograph of a file that the catalog holds, the same to the last bit as reading it would give.
 
         None if the file has changed since, or if the entry is on another grid or was read in another way. The file is
         not opened.
@@ -141,7 +142,7 @@ class Catalog:
         row = self._select_unchanged(path, f"grid, reading, {COLUMNS}", str | None, str | None, *KINDS)
         if row is None or grid != stored_grid() or row[:2] != (grid.key, reading.key):
             return None
-        with suppress(*DAMAGE):  # the file itself is whole
+        with suppress(ReadError):  # the file itself is whole
             return restore(Path(path), *row[2:])
         return None
 
@@ -171,7 +172,7 @@ class Catalog:
         """The roll of a camera with its profile; None if there is no photograph of that camera.
 
         The camera's name is compared whole. The roll changes only with the photographs, and copies of them change
-        nothing. The profile is kept if the catalogue can be written to, and made again when its roll has changed.
+        nothing. The profile is kept if the catalog can be written to, and made again when its roll has changed.
         Photographs whose stored histograms are not on the model's grid are read again, once.
         """
         size = model.takes(size)
@@ -214,9 +215,12 @@ class Catalog:
 
     def _restore(self, candidate: Candidate) -> Photo:
         query = f"SELECT {COLUMNS} FROM {JOINED} WHERE id = ?"
+        row = next(select(self._connection, query, (candidate.id,), *KINDS), None)
         try:
-            return restore(candidate.path, *next(select(self._connection, query, (candidate.id,), *KINDS)))
-        except (*DAMAGE, StopIteration) as error:
+            if row is None:
+                raise ReadError("it has no details")
+            return restore(candidate.path, *row)
+        except ReadError as error:
             raise damaged(self.path, f"the entry of {candidate.path}") from error
 
 
@@ -238,10 +242,12 @@ def _unpack_profile(packed: bytes, model: Model, camera: str) -> tuple[Profile, 
     """The profile and digests that were kept; None if they are damaged, so that they are made again."""
     try:
         parts = unpack(packed, MOST_BYTES)
-        used = {bytes(digest) for digest in parse_array(parts["used.npy"], "u")}
-        levels = tuple(parse_array(parts[f"level_{i}.npy"]) for i in range(len(parts) - 1))
-        profile = Profile(model.identity, levels, len(used), camera)
+        digests = parse_part(parts, "used", "u")
+        if digests.ndim != 2:
+            return None
+        used = {digest.tobytes() for digest in digests}
+        profile = Profile(model.identity, parse_levels(parts), len(used), camera)
         model.check_profile(profile)
-    except (KeyError, ParameterError, ProfileError, ReadError, TypeError):
+    except (ParameterError, ProfileError, ReadError):
         return None
     return profile, used

@@ -1,4 +1,4 @@
-"""The catalogue's file: an SQLite database, its tables, and what can be wrong with it."""
+"""The catalog's file: an SQLite database, its tables, and what can be wrong with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import UnionType
@@ -20,8 +20,6 @@ from c5.regular import open_regular
 
 APPLICATION = 0x63354341
 """What SQLite keeps in the file's header to tell it from the databases of other programs."""
-VERSION = 4
-"""Goes up when the tables change. Each entry records what its histograms are."""
 
 LARGEST = 2**62
 """Sizes, times and numbers are smaller."""
@@ -85,23 +83,22 @@ SCHEMA = (
         );
     END""",
     f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
 )
 
 
 def default_path() -> Path:
-    """Where the catalogue is unless another file is named: in the user's data folder."""
+    """Where the catalog is unless another file is named: in the user's data folder."""
     return data_folder() / "catalog.db"
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a catalogue's database, or make an empty one."""
+    """Open a catalog's database, or make an empty one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"{path}: cannot be made: {error.strerror}; choose another place for the catalogue") from None
+        raise WriteError(f"{path}: cannot be made: {error.strerror}; choose another place for the catalog") from None
     if os.path.exists(path) and not (path.is_file() or path.is_dir()):  # SQLite would wait for a pipe
-        raise DataError(f"{path}: not a file; choose another for the catalogue")
+        raise DataError(f"{path}: not a file; choose another for the catalog")
     _check_beside(path)
     with explain_errors(path):
         # Transactions are begun by hand: a writer must take its turn before it reads what it is going to change.
@@ -109,7 +106,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(place, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
         try:
             connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process, and a power cut undamaged
-            if not _check_version(connection, path):
+            if not _check_tables(connection, path):
                 _create(connection, path)
         except BaseException:
             connection.close()
@@ -128,35 +125,31 @@ def _check_beside(path: Path) -> None:
                 with open_regular(beside) as file:
                     start = file.read(8)
             if not start.startswith(starts) and start.strip(b"\0"):
-                raise DataError(f"{beside}: in the way of the catalogue; move it, or choose another catalogue")
+                raise DataError(f"{beside}: in the way of the catalog; move it, or choose another catalog")
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether a catalogue can only be read: by default, SQLite writes beside it even for that."""
+    """Whether a catalog can only be read: by default, SQLite writes beside it even for that."""
     return path.is_file() and not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the database is a catalogue that can be used: False if it is empty."""
+def _check_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the database is a catalog that can be used: False if it is empty."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     if not (application or version or tables):
         return False
     if application != APPLICATION:
-        raise DataError(f"{path}: a database of another program; choose another file for the catalogue")
-    if version > VERSION:
-        raise DataError(
-            f"{path}: made by a newer version of c5-awb (catalogue {version}, this one reads up to {VERSION}); "
-            "run pip install --upgrade c5-awb"
-        )
-    if version < VERSION:
-        raise DataError(f"{path}: made by an older version of c5-awb; remove it and add the photographs again")
+        raise DataError(f"{path}: a database of another program; choose another file for the catalog")
     query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     if {_words(sql) for (sql,) in select(connection, query, (), str)} != {
         _words(statement) for statement in SCHEMA if "CREATE" in statement
     }:  # views and triggers of others could do anything, and never end
-        raise damaged(path, "it has other tables")
+        raise DataError(
+            f"{path}: it has other tables than this version of c5-awb makes; run pip install --upgrade c5-awb, or move "
+            "it away and add the photographs again"
+        )
     return True
 
 
@@ -167,7 +160,7 @@ def _words(statement: str) -> str:
 
 def select(
     connection: sqlite3.Connection, query: str, arguments: Sequence[Any], *kinds: type | UnionType
-) -> Iterator[tuple[Any, ...]]:
+) -> Generator[tuple[Any, ...], None, None]:
     """The rows of a query, whose columns must be of these types: SQLite itself stores anything in any column."""
     for row in connection.execute(query, arguments):
         for value, kind in zip(row, kinds, strict=True):
@@ -193,7 +186,7 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
                 raise
             time.sleep(0.01)
     with transaction(connection):
-        if not _check_version(connection, path):  # unless another process was quicker
+        if not _check_tables(connection, path):  # unless another process was quicker
             for statement in SCHEMA:
                 connection.execute(statement)
 
@@ -234,10 +227,10 @@ def explain_errors(path: Path) -> Iterator[None]:
         if name is None:  # a bug, not a state of the file
             raise
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise DataError(f"{path}: another program is writing to the catalogue; try again when it is done") from None
+            raise DataError(f"{path}: another program is writing to the catalog; try again when it is done") from None
         if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_PERM")):
             raise WriteError(
-                f"{path}: cannot be read or written: {error}; fix that, or choose another file for the catalogue"
+                f"{path}: cannot be read or written: {error}; fix that, or choose another file for the catalog"
             ) from error
         raise damaged(path, str(error)) from error
     except UnicodeDecodeError as error:  # SQLite names in its message what it found
@@ -245,9 +238,9 @@ def explain_errors(path: Path) -> Iterator[None]:
 
 
 def damaged(path: Path, reason: str) -> C5Error:
-    """The error for a file that is not an intact catalogue."""
+    """The error for a file that is not an intact catalog."""
     shown = "".join(letter if letter.isprintable() else " " for letter in reason[:200])
     return DataError(
-        f"{path}: not a catalogue, or damaged ({shown}); move it away and add the photographs again: "
+        f"{path}: not a catalog, or damaged ({shown}); move it away and add the photographs again: "
         "all in it comes from them"
     )

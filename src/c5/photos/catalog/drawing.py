@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -24,9 +23,6 @@ class Candidate(NamedTuple):
     """How its histograms were made: the grid's key and the reading's."""
 
 
-SELECT = "SELECT id, path, digest, grid || ' ' || reading FROM photograph WHERE camera = ?"
-
-
 def draw_candidates(connection: sqlite3.Connection, camera: str, count: int, selection: Selection) -> list[Candidate]:
     """Up to `count` photographs of a camera, no two with the same content.
 
@@ -35,24 +31,13 @@ def draw_candidates(connection: sqlite3.Connection, camera: str, count: int, sel
     if count < 1:
         raise ParameterError(f"a roll has at least 1 photograph, not {count}")
     if selection not in SELECTIONS:
-        raise ParameterError(f"a catalogue selects {', '.join(offered.value for offered in SELECTIONS)}")
+        raise ParameterError(f"a catalog selects {', '.join(offered.value for offered in SELECTIONS)}")
     order = {Selection.RANDOM: "digest", Selection.RECENT: "time DESC, modified DESC"}.get(selection, "vividness DESC")
-    with closing(_select(connection, camera, order)) as rows:
-        return _first_distinct(rows, count)
-
-
-def _first_distinct(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
-    """The first ones with different content: copies of a photograph on several disks are one photograph."""
+    query = f"SELECT id, path, digest, grid || ' ' || reading FROM photograph WHERE camera = ? ORDER BY {order}"
     chosen: dict[bytes, Candidate] = {}
-    for candidate in candidates:
-        chosen.setdefault(candidate.digest, candidate)
-        if len(chosen) == count:
-            break
+    with closing(select(connection, query, (camera,), int, bytes, bytes, str)) as rows:
+        for number, path, digest, made in rows:
+            chosen.setdefault(digest, Candidate(number, Path(os.fsdecode(path)), digest, made))
+            if len(chosen) == count:
+                break
     return list(chosen.values())
-
-
-def _select(connection: sqlite3.Connection, camera: str, order: str) -> Generator[Candidate, None, None]:
-    """The photographs of a camera, in an order."""
-    query = f"{SELECT} ORDER BY {order}"
-    for number, path, digest, made in select(connection, query, (camera,), int, bytes, bytes, str):
-        yield Candidate(number, Path(os.fsdecode(path)), digest, made)

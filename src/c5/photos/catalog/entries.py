@@ -1,11 +1,9 @@
-"""What the catalogue keeps of a photograph: all that an estimate needs, so that the file need not be opened again."""
+"""What the catalog keeps of a photograph: all that an estimate needs, so that the file need not be opened again."""
 
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-import zlib
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,15 +14,24 @@ import numpy as np
 
 from c5.color import Float64s
 from c5.colorimetry.matrices import CameraMatrices
-from c5.errors import C5Error
+from c5.errors import ParameterError, ReadError
 from c5.histograms import Grid, Histograms
+from c5.io.shapes import MATRIX, THREE, OrNull, parse_json
+from c5.io.versions import Version
 from c5.model import load_model
 from c5.photos.catalog.database import select
-from c5.photos.files import Version
 from c5.photos.photo import Photo, Reading
 
-DAMAGE = (C5Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error)
-"""What `restore` was seen to raise on a damaged entry."""
+FACTS = {
+    "camera": str | None,
+    "as_shot": OrNull(THREE),
+    "gray_world": THREE,
+    "matrices": OrNull((str, MATRIX, MATRIX, float, float)),
+    "orientation": int,
+    "reading": (float, float | None, bool),
+    "exposure?": float | None,
+}
+"""The JSON of what no column says."""
 
 COLUMNS = "time, grid, facts, packed"
 """What `restore` needs, of the tables `JOINED`."""
@@ -72,23 +79,22 @@ def insert(
 
 
 def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes, expected: Grid | None = None) -> Photo:
-    """The photograph of an entry, to the last bit. One on another grid than expected has no histograms."""
+    """The photograph of an entry, to the last bit; a ReadError if the entry is damaged.
+
+    One on another grid than expected has no histograms.
+    """
     expected = expected or stored_grid()
-    known = json.loads(facts)
-    camera, matrices, as_shot = known["camera"], known["matrices"], known["as_shot"]
-    black, white, assume_srgb = known["reading"]
-    exposure = known.get("exposure")
-    if not isinstance(camera, str | None) or not math.isfinite(black + (white or 0) + (exposure or 0)):
-        raise ValueError("facts that cannot be")
+    known = parse_json(facts, FACTS, "what is kept of it")
+    as_shot, matrices, exposure = known["as_shot"], known["matrices"], known.get("exposure")
     return Photo(
         path,
-        camera,
+        known["camera"],
         parse_time(time),
         None if as_shot is None else _light(as_shot),
         _light(known["gray_world"]),
         None if matrices is None else _matrices(json.dumps(matrices)),
-        int(known["orientation"]),
-        Reading(black, white, bool(assume_srgb)),
+        known["orientation"],
+        Reading(*known["reading"]),
         Histograms.unpack(expected, packed) if grid == expected.key else None,
         exposure=None if exposure is None else float(exposure),
     )
@@ -96,13 +102,16 @@ def restore(path: Path, time: str | None, grid: str, facts: str, packed: bytes, 
 
 @lru_cache(maxsize=64)  # a camera's photographs share them
 def _matrices(stored: str) -> CameraMatrices:
-    return CameraMatrices(*json.loads(stored))
+    try:
+        return CameraMatrices(*json.loads(stored))
+    except ParameterError as error:
+        raise ReadError(str(error)) from None
 
 
 def _light(stored: list[float]) -> Float64s:
     light = np.array(stored, dtype=np.float64)
-    if light.shape != (3,) or not np.isfinite(light).all() or light.min() <= 0:
-        raise ValueError("a light that cannot be")
+    if light.min() <= 0:
+        raise ReadError("a light that cannot be")
     return light
 
 

@@ -44,6 +44,13 @@ def note(balance: Balance) -> str:
     return f"beyond Adobe's sliders: {kelvin:.0f} K, tint {tint:+.0f} is nearest and leaves white {off:.1f}° off"
 
 
+def caveat(photo: Path) -> str:
+    """Why Adobe's programs will not read the sidecar of a photograph; empty if they will."""
+    if photo.suffix.lower() != ".dng":
+        return ""
+    return "Adobe's programs do not read sidecars of DNG files; write DNG copies of them to another folder"
+
+
 def set_white_balance(existing: bytes | None, kelvin: int, tint: int) -> bytes:
     """A sidecar with this white balance; the other content of an existing one is kept.
 
@@ -105,7 +112,7 @@ def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
 
 
 def put_mark(sidecar: bytes, text: str) -> bytes:
-    return put_property(sidecar, MARK, text, "c5")
+    return put_property(sidecar, MARK, text)
 
 
 def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:

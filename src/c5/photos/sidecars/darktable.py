@@ -23,6 +23,7 @@ from c5.color import Float64s, as_illuminant, gains
 from c5.colorimetry.adaptation import BRADFORD
 from c5.colorimetry.spectra import black_body, daylight, xyz
 from c5.errors import ParameterError, ReadError
+from c5.io.shapes import check_shape
 from c5.photos.sidecars.xmp import C5, DESCRIPTION, RDF, REMEDY, Element, Name, Packet, cut_property, put_property
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _IDLE_MIXER = struct.pack(
     "<24f6i4i4f2i",
     *(1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0),  # red, green, blue
     *(0,) * 12,  # saturation, lightness, gray
-    *(0, 0, 0, 0, 0, 1),  # which of them are normalised
+    *(0, 0, 0, 0, 0, 1),  # which of them are normalized
     *(_SAME_AS_PIPELINE, 3, 1, 1),  # illuminant, F source, LED source, CAT16
     *(0.34567, 0.35850, 5003, 1),  # x, y, temperature, gamut compression
     *(1, 2),  # clip, version of the saturation
@@ -149,6 +150,11 @@ def _done(packet: Packet, steps: list[Entry]) -> list[Entry]:
     return steps[: int(end)] if end is not None and _is_count(end) else steps
 
 
+def _read_done(sidecar: bytes) -> list[Entry]:
+    packet = Packet(sidecar)
+    return _done(packet, _read_history(packet)[0])
+
+
 def _is_recent(packet: Packet) -> bool:
     """Whether darktable 3.2 or later wrote the sidecar; before, steps carried their place in the pipeline."""
     version = packet.get(_name("xmp_version")) or ""
@@ -186,6 +192,11 @@ def _without_adaptation(done: list[Entry], *, is_begun: bool) -> list[Entry]:
 def _mixers(done: list[Entry]) -> dict[str, Entry]:
     """The last step of each color calibration."""
     return {step.get("multi_priority", "0"): step for step in done if step.get("operation") == "channelmixerrgb"}
+
+
+def _adapting(done: list[Entry]) -> list[Entry]:
+    """The last steps of those that adapt."""
+    return [step for step in _mixers(done).values() if step.get("enabled") == "1" and _still(step) is not None]
 
 
 def _still(mixer: Entry) -> Entry | None:
@@ -236,23 +247,19 @@ def _append_steps(packet: Packet, added: list[Entry], first: int) -> None:
 
 
 def read_balance(sidecar: bytes) -> dict[str, str]:
-    packet = Packet(sidecar)
-    done = _done(packet, _read_history(packet)[0])
+    done = _read_done(sidecar)
     multipliers = [_multipliers(step) for step in done if step.get("operation") == "temperature"]
-    adapts = any(_still(mixer) is not None for mixer in _mixers(done).values() if mixer.get("enabled") == "1")
-    return {"temperature": multipliers[-1] if multipliers else "", "adapts": "yes" if adapts else "no"}
+    return {"temperature": multipliers[-1] if multipliers else "", "adapts": "yes" if _adapting(done) else "no"}
 
 
 def is_custom(sidecar: bytes, as_shot: Float64s | None) -> bool:
     """Whether one of the two modules has a step that darktable does not put into every history itself."""
-    packet = Packet(sidecar)
-    done = _done(packet, _read_history(packet)[0])
+    done = _read_done(sidecar)
     balances = [step for step in done if step.get("operation") == "temperature"]
     mixers = [step for step in done if step.get("operation") == "channelmixerrgb"]
-    adapting = [step for step in mixers if step.get("enabled") == "1" and _still(step) is not None]
     if len(balances) > 1 or len(mixers) > len(_mixers(done)):
         return True  # darktable makes the first
-    if adapting:  # then white balance stays at the camera's daylight
+    if adapting := _adapting(done):  # then white balance stays at the camera's daylight
         return any(_illuminant(step) not in _LEFT_TO_DARKTABLE for step in adapting)
     if not balances:
         return False
@@ -269,13 +276,12 @@ def read_illuminant(sidecar: bytes, photo: Photo) -> Float64s | None:
     That light is a chromaticity among the colors that the camera's matrix makes of pixels multiplied for D65, adapted
     to D50 by Bradford's matrix.
     """
-    packet = Packet(sidecar)
-    done = _done(packet, _read_history(packet)[0])
+    done = _read_done(sidecar)
     held = bytes.fromhex(read_balance(sidecar)["temperature"])
     multipliers = np.frombuffer(held if len(held) == 12 else b"", "<f4").astype(np.float64)
     if not (np.isfinite(multipliers).all() and (multipliers > 0).all()):
         multipliers = np.empty(0)
-    adapting = [step for step in _mixers(done).values() if step.get("enabled") == "1" and _still(step) is not None]
+    adapting = _adapting(done)
     if not adapting:
         return as_illuminant(1 / multipliers) if multipliers.size else None
     light = _read_light(adapting[-1])
@@ -300,14 +306,18 @@ def _read_light(mixer: Entry) -> Float64s | None:
 
 def describe_former(former: bytes, made: bytes) -> dict[str, Any]:
     """The steps that were added, and the white balance step that was removed."""
-    before, after = (_done(packet, _read_history(packet)[0]) for packet in map(Packet, (former, made)))
+    before, after = _read_done(former), _read_done(made)
     gone = [step for step in before if step not in after and step.get("operation") == "temperature"]
     keys = ("operation", "multi_priority", "params")
     return {"added": [[step.get(key) for key in keys] for step in after if step not in before], "replaced": gone[-1:]}
 
 
+FORMER = {"added?": [(str, str, str)], "replaced?": [{str: str}]}
+
+
 def restore(sidecar: bytes, former: dict[str, Any]) -> bytes:
     """The history without the added steps; the others are renumbered."""
+    check_shape(former, FORMER, "the former history")
     packet = Packet(sidecar)
     steps, places = _read_history(packet)
     added = former.get("added", [["channelmixerrgb", "0", _IDLE_MIXER.hex()]])
@@ -346,7 +356,7 @@ def _illuminant(mixer: Entry) -> int:
 
 
 def put_mark(sidecar: bytes, text: str) -> bytes:
-    return put_property(sidecar, MARK, text, "c5")
+    return put_property(sidecar, MARK, text)
 
 
 def cut_mark(sidecar: bytes) -> tuple[bytes, str | None]:

@@ -52,7 +52,7 @@ def replace_neutral(data: bytes, illuminant: ArrayLike) -> bytes:
     if DNG_VERSION not in codes:
         raise ReadError("not a DNG: a TIFF file without DNGVersion; convert it to DNG first")
     if XMP in codes:
-        place, end = _packet_in(data, order, dict(entries)[XMP], stretches)
+        place, end = _packet_in(order, dict(entries)[XMP], stretches)
         data = data[:place] + follow_neutral(data[place:end]) + data[end:]
     values = as_illuminant(illuminant)
     numbers = [part for value in values / values.max() for part in (round(float(value) * DENOMINATOR), DENOMINATOR)]
@@ -116,7 +116,7 @@ def follow_neutral(xmp: bytes) -> bytes:
     return bytes(made)
 
 
-def _packet_in(data: bytes, order: str, entry: bytes, stretches: list[tuple[int, int]]) -> tuple[int, int]:
+def _packet_in(order: str, entry: bytes, stretches: list[tuple[int, int]]) -> tuple[int, int]:
     """Where a packet begins and ends, if it can be changed without changing anything else."""
     _, kind, count, place = struct.unpack(f"{order}HHII", entry)
     end = place + count

@@ -3,7 +3,7 @@
 A mark is a line of JSON in a place that the program leaves alone. It says which balance c5 wrote, what was there
 before, and how to make the former sidecar from the present one. That restores it byte for byte as long as nobody has
 written to the sidecar. If somebody has, but the balance is still ours, only the balance is removed. If the balance has
-changed, it is that person's.
+changed, a person has changed it, and c5 leaves it alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from c5.color import Float64s
 from c5.errors import ReadError, WriteError
+from c5.io.shapes import OrNull, parse_json
 
 if TYPE_CHECKING:
     from c5.photos.photo import Photo
@@ -57,6 +58,9 @@ class Form(Protocol):
 
 class CustomBalanceError(WriteError):
     """The sidecar holds a balance that a person set."""
+
+
+MARK = {"wrote": {str: object}, "former": OrNull({str: object}), "rest": str, "patch": str, "chosen?": bool}
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ def take_back(form: Form, sidecar: bytes) -> bytes | None:
         return sidecar
     try:
         return form.restore(plain, mark.former or {})
-    except (TypeError, ValueError, AttributeError) as error:  # what the mark says of the former balance is no balance
+    except (ReadError, UnicodeEncodeError) as error:  # what the mark says of the former balance is no balance
         raise ReadError(
             "what c5 noted in the sidecar is damaged: remove it, or write it again in its program"
         ) from error
@@ -145,26 +149,18 @@ def is_marked(form: Form, sidecar: bytes) -> bool:
 
 
 def holds_own(form: Form, sidecar: bytes) -> bool:
-    """Whether the balance of a sidecar is the one that c5 wrote."""
+    """Whether the balance of a sidecar is c5's own: no person has chosen it, or changed it since."""
     mark = _find(form, sidecar)
-    return mark is not None and form.read_balance(sidecar) == mark.wrote
-
-
-def is_chosen(form: Form, sidecar: bytes) -> bool:
-    """Whether c5 wrote the balance of a sidecar for a person who had chosen it."""
-    mark = _find(form, sidecar)
-    return mark is not None and mark.chosen is True
+    return mark is not None and mark.chosen is not True and form.read_balance(sidecar) == mark.wrote
 
 
 def _find(form: Form, sidecar: bytes) -> Mark | None:
     text = form.cut_mark(sidecar)[1]
     try:
-        mark = Mark(**json.loads(text)) if text else None
-    except (ValueError, TypeError, RecursionError):  # damaged, and as good as none
+        known = parse_json(text or "", MARK)
+    except ReadError:  # none, or damaged and as good as none
         return None
-    if mark is None or not (isinstance(mark.wrote, dict) and isinstance(mark.former, dict | None)):
-        return None
-    return mark if isinstance(mark.rest, str) and isinstance(mark.patch, str) else None
+    return Mark(known["wrote"], known["former"], known["rest"], known["patch"], known.get("chosen", False))
 
 
 def _make_patch(made: bytes, former: bytes) -> str:

@@ -175,10 +175,10 @@ class Packet:
         return _apply(self.data, self._edits)
 
 
-def put_property(data: bytes, name: Name, text: str, prefix: str) -> bytes:
-    """A packet with a simple property."""
+def put_property(data: bytes, name: Name, text: str) -> bytes:
+    """A packet with a simple property of ours."""
     packet = Packet(data)
-    packet.set(name, text, prefix)
+    packet.set(name, text, "c5")
     return packet.encode()
 
 

@@ -225,7 +225,7 @@ export function reveal(id) {
 }
 
 // Up and down go to the row above or below, across groups.
-export function neighbour(id, key) {
+export function neighbor(id, key) {
   const at = indexOf(id);
   const last = store.list.length - 1;
   if (key === "Home") return store.list[0]?.id;

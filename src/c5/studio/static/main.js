@@ -1,6 +1,6 @@
 // The page: what is shown, the keys, and what is asked of the server.
 
-import { describe, lay, move, neighbour, reveal, show, startGrid } from "./grid.js";
+import { describe, lay, move, neighbor, reveal, show, startGrid } from "./grid.js";
 import { closeLoupe, compare, loupe, measurePatch, movePatch, openLoupe, redraw, showPhoto, showWhy, startLoupe, startPicking, stopPicking, zoom } from "./loupe.js";
 import { balanceFor, draw, isSame, load, lookOf } from "./picture.js";
 import { act, active, arrange, byTime, chosen, groupOf, indexOf, onChange, poll, request, select, showKelvin, showTint, store } from "./store.js";
@@ -326,7 +326,7 @@ function onKey(event) {
   if (MOVES.has(event.key)) {
     if (isSlider) return;
     event.preventDefault();
-    const id = neighbour(store.active, loupe.isOpen && event.key === "ArrowUp" ? "ArrowLeft" : loupe.isOpen && event.key === "ArrowDown" ? "ArrowRight" : event.key);
+    const id = neighbor(store.active, loupe.isOpen && event.key === "ArrowUp" ? "ArrowLeft" : loupe.isOpen && event.key === "ArrowDown" ? "ArrowRight" : event.key);
     if (id) select(id, event.shiftKey && !loupe.isOpen ? "range" : "only");
     return;
   }

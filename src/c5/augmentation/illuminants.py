@@ -18,7 +18,7 @@ FEWEST = 8
 
 
 class Near(NamedTuple):
-    """The neighbours of a photograph in a camera's set."""
+    """The neighbors of a photograph in a camera's set."""
 
     indices: np.ndarray[tuple[int], np.dtype[np.intp]]
     weights: Float64s
@@ -63,7 +63,7 @@ class CameraLights:
         """The photographs of the camera taken in conditions most like that feature, and their weights.
 
         Parts that are unknown, in it or in a photograph here, are left out; each of the others is divided by its range
-        here. w = exp(1 - d) / sum, with d the distance relative to that of the farthest neighbour.
+        here. w = exp(1 - d) / sum, with d the distance relative to that of the farthest neighbor.
         """
         known = np.isfinite(feature) & np.isfinite(self.features).all(axis=0)
         spans = np.ptp(self.features[:, known], axis=0)
@@ -75,9 +75,9 @@ class CameraLights:
         return Near(indices, weights / weights.sum())
 
     def sample_light(self, near: Near, shift: Float64s) -> Float64s:
-        """RGB of a new light: a place on the curve among the neighbours, moved along r and g (Eqs. 6, 8 and 9).
+        """RGB of a new light: a place on the curve among the neighbors, moved along r and g (Eqs. 23 to 25).
 
-        `shift` is in standard deviations of the neighbours' chromaticities. The result may have a channel below zero.
+        `shift` is in standard deviations of the neighbors' chromaticities. The result may have a channel below zero.
         """
         rg = chromaticity(self.illuminants[near.indices])
         spread_r, spread_g = rg.std(axis=0)
@@ -94,7 +94,7 @@ class CameraLights:
 
 
 def describe(samples: Sequence[Sample], positions: Float64s) -> Float64s:
-    """(n, 4) the retrieval features (Eq. 3): temperature, or any place on the curve of lights, then the logarithms of
+    """(n, 4) the retrieval features (Eq. 20): temperature, or any place on the curve of lights, then the logarithms of
     gain, aperture and exposure; NaN where unknown. Logarithms, because these grow by factors.
     """
     rows = []
@@ -111,7 +111,7 @@ def chromaticity(rgb: Float64s) -> Float64s:
 
 
 def fit_cubic(illuminants: Float64s) -> Float64s:
-    """The cubic from r to g chromaticity, with a constant term, which Eq. 8 as printed lacks."""
+    """The cubic from r to g chromaticity, with a constant term, which Eq. 24 as printed lacks."""
     r, g = chromaticity(illuminants).T
     degree = min(3, len(np.unique(r.round(9))) - 1)
     return np.pad(np.polyfit(r, g, degree), (3 - degree, 0))

@@ -1,32 +1,30 @@
 """The roll of a camera: the photographs from which a model learns what the camera is like.
 
-`build_roll` makes every roll: of a folder, of the catalogue's photographs, of the set that is being balanced.
+`build_roll` makes every roll: of a folder, of the catalog's photographs, of the set that is being balanced.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-
-from c5.errors import ReadError
+from c5.errors import C5Error, ReadError
+from c5.histograms import Grid, Histograms, histogram
+from c5.image import LinearImage
+from c5.io.versions import digest_content
 from c5.model import Model, Profile
 from c5.parallel import in_parallel
-from c5.photos.files import Failure, digest_file, is_photograph
+from c5.photos.files import Failure, is_photograph
 from c5.photos.outputs import OWN_PREVIEWS
 from c5.photos.photo import Photo, Reading, read_photo
+from c5.rolls import AnyShot, choose_shots
 
 JPEG_SUFFIXES = (".jpg", ".jpeg")
-
-ALIKE = 0.99
-"""Photographs with a higher likeness show the same: frames of a burst or a time-lapse, copies with other metadata."""
-TINY = 1e-30
 
 Load = Callable[[Sequence[Path]], Iterable[Photo | Failure]]
 """Loads the photographs of some files with their histograms, in order, or why they cannot be used."""
@@ -74,33 +72,18 @@ def build_roll(
     size: int | None = None,
     camera: str | None = None,
 ) -> Roll:
-    """The roll of the first `size` photographs, or of all that the model takes.
+    """The roll of the first `size` photographs, or of all that the model takes, as `choose_shots` chooses them.
 
-    Those that cannot be used are replaced by the next ones, and so are those that show the same as another in the roll,
-    unless there are more of them than the roll has photographs. Photographs of two cameras are refused. If none can be
-    used, the roll has no profile. `camera` is the name to keep; by default the one that the files give.
+    If none can be used, the roll has no profile; nor if there is only one, and it is to be balanced itself. `camera` is
+    the name to keep; by default the one that the files give.
     """
     count = model.takes(len(paths) if size is None else min(size, len(paths)))
-    waiting = list(paths)
-    repeated = 0
-    photos: list[Photo] = []
     failures: list[Failure] = []
-    cameras: set[str] = set()
-    while waiting and len(photos) < count and repeated < count:
-        batch, waiting = waiting[: count - len(photos)], waiting[count - len(photos) :]
-        for photo in load(batch):
-            if isinstance(photo, Failure):
-                failures.append(photo)
-                continue
-            cameras |= {photo.camera} if photo.camera else set()
-            if len(cameras) > 1:
-                both = " and ".join(sorted(cameras))
-                raise ReadError(f"{photo.path.parent}: photographs of {both}; a roll needs one camera's alone")
-            if any(_likeness(photo, other) > ALIKE for other in photos):
-                repeated += 1
-            else:
-                photos.append(photo)
-    camera = camera or next(iter(cameras), None)
+    where = f"{paths[0].parent}: " if paths else ""
+    photos, found = choose_shots(paths, count, lambda batch: _drop_failures(load(batch), failures), where=where)
+    camera = camera or found
+    if origin is Origin.SET and len(photos) == 1 and size != 1:
+        photos = []  # no photograph teaches anything about itself
     profile = None
     if photos:
         profile = model.calibrate_histograms([photo.histograms for photo in photos if photo.histograms], camera)
@@ -131,9 +114,61 @@ def read_roll(
 
     roll = build_roll(model, order_by_content(list_roll(folder)), load, origin=Origin.FOLDER)
     if roll.profile is None:
-        reason = f" ({roll.failures[0].message})" if roll.failures else ""
-        raise ReadError(f"{folder}: no image in it can be used as a roll{reason}; give raw files or linear images")
+        raise _nothing_usable(folder, roll.failures)
     return roll
+
+
+def read_shots(
+    folder: Path,
+    read: Callable[[Path], AnyShot | Failure],
+    *,
+    camera: str | None = None,
+    track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
+) -> tuple[list[AnyShot], list[Failure]]:
+    """All photographs in a folder that differ, as `read` reads them, and those that cannot be used."""
+    failures: list[Failure] = []
+
+    def load(paths: Sequence[Path]) -> Iterable[AnyShot]:
+        return _drop_failures((shot for _, shot in in_parallel(read, track(paths))), failures)
+
+    paths = order_by_content(list_roll(folder))
+    shots, _ = choose_shots(paths, len(paths), load, camera=camera, where=f"{folder}: ")
+    if not shots:
+        raise _nothing_usable(folder, failures)
+    return shots, failures
+
+
+class ImageShot(NamedTuple):
+    """An image with its pixels."""
+
+    image: LinearImage
+    histograms: Histograms
+
+    @property
+    def camera(self) -> str | None:
+        return self.image.camera
+
+
+def read_image_shot(path: Path, reading: Reading = Reading()) -> ImageShot | Failure:
+    """Read an image of a roll for an estimator that looks at its pixels."""
+    try:
+        image = reading.read(path).image
+        return ImageShot(image, histogram(image, Grid()))
+    except C5Error as error:
+        return Failure.of(path, error)
+
+
+def _drop_failures(shots: Iterable[AnyShot | Failure], failures: list[Failure]) -> Iterator[AnyShot]:
+    for shot in shots:
+        if isinstance(shot, Failure):
+            failures.append(shot)
+        else:
+            yield shot
+
+
+def _nothing_usable(folder: Path, failures: Sequence[Failure]) -> ReadError:
+    reason = f" ({failures[0].message if failures else 'folders in it are not searched'})"
+    return ReadError(f"{folder}: no image in it can be used as a roll{reason}; give raw files or linear images")
 
 
 def list_roll(folder: Path) -> list[Path]:
@@ -150,21 +185,5 @@ def order_by_content(paths: Iterable[Path]) -> list[Path]:
 
     So neither names, nor order, nor copies of files change a roll.
     """
-    found: dict[bytes, Path] = {}
-    for path in sorted(paths):
-        name = os.fsencode(path)
-        content = name
-        if path.is_file():
-            with suppress(OSError):  # it fails when it is read
-                content = digest_file(name)[1]
-        found.setdefault(content, path)
+    found = {digest_content(path): path for path in sorted(paths, reverse=True)}
     return [found[content] for content in sorted(found)]
-
-
-def _likeness(photo: Photo, other: Photo) -> float:
-    """The cosine between the histograms of two photographs."""
-    assert photo.histograms is not None  # they are what a photograph is loaded for
-    assert other.histograms is not None
-    one, two = photo.histograms.seen.ravel(), other.histograms.seen.ravel()
-    lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(two))
-    return float(one @ two) / max(lengths, TINY)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from c5.augmentation import Augmentation
 from c5.choices import Recipe
 from c5.color import Float32s
 from c5.datasets import Sample
 from c5.datasets.features import Feature, HistogramFeature
 from c5.datasets.prepared import load_feature, prepare
 from c5.datasets.torus import TorusFeature
-from c5.errors import ParameterError, ReadError
+from c5.errors import DataWarning, ParameterError, ReadError
 from c5.evaluation.methods import Estimates, Method, Rolls, Task, digest_name, slug
 from c5.evaluation.protocols import check_separation
+from c5.io.shapes import check_shape
 from c5.training.config import (
+    ReadConfig,
     RealTraining,
     RollKind,
     TrainConfig,
@@ -33,10 +36,10 @@ from c5.training.config import (
 from c5.training.data import load_stacks, training_feature
 from c5.training.ffcc import FfccConfig, train_ffcc
 from c5.training.loop import Evaluator, default_device
-from c5.training.making import PAPER_MADE, Making, default_making, digest_table, find_making
+from c5.training.making import PAPER_MADE, Making, digest_table, find_making, plan_making
 from c5.training.network import Network, build_network
-from c5.training.run import Plan, Progress, train
-from c5.training.tensors import DAMAGED, read_checkpoint
+from c5.training.run import TrainingPlan, count_epochs, train
+from c5.training.tensors import DAMAGED, load_weights, read_checkpoint
 
 ABLATIONS = {
     "bins-16": ("n=16",),
@@ -76,7 +79,8 @@ class C5:
 
     @property
     def device(self) -> str:
-        return device_name()
+        name = torch.cuda.get_device_name() if default_device().type == "cuda" else "CPU"
+        return f"{name}, torch {torch.__version__}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -119,16 +123,26 @@ class C5:
 
     def _train(self, task: Task, config: TrainConfig) -> Network:
         """The network as trained on the fold; a stopped training resumes, a finished one is reused."""
-        content = [config.to_json(), self._inputs, task.digest]
-        folder = task.folder / digest_name(self.name, content) / slug(task.fold.name)
+        content = [config.to_json(), self._inputs, task.digest, self._find_hidden(task)]
+        place = task.folder / digest_name(self.name, content)
+        folder = next((model.parent for model in sorted(place.glob("*/model.c5"))), place / slug(task.fold.name))
         if not (folder / "model.c5").exists():
-            plan = Plan(config, [], [], self.making, self.matrices)
+            plan = TrainingPlan(config, [], [], self.making, self.matrices)
             plan.save(folder)
+            unseen = task.fold.unseen
             images = add_made(task, self.making, (training_feature(config),))
-            shown = iter(task.track(range(config.epochs), f"{self.name}, seed {config.seed}, {task.fold.name}"))
-            told = partial(_advance, shown)
-            train(plan, images, folder, report=told, checkpoint_seconds=10, unseen=task.fold.unseen)
+            left = range(count_epochs(folder), config.epochs)
+            shown = iter(task.track(left, f"{self.name}, seed {config.seed}, {task.fold.name}"))
+            train(plan, images, folder, report=lambda _: next(shown, None), checkpoint_seconds=10, unseen=unseen)
         return load_network(folder, config)
+
+    def _find_hidden(self, task: Task) -> list[str]:
+        """What training depends on beside the training side, because some cameras must stay unseen: which may be taken
+        from a table. Folds that have both in common share a network."""
+        making, unseen = self.making, task.fold.unseen
+        if self.matrices is not None or (making is not None and making.method is Augmentation.CATALOG):
+            return sorted(unseen)
+        return [] if making is None or not making.count else making.find_calibrated(task.training, unseen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +169,8 @@ class FfccMethod:
     def estimate(self, task: Task) -> dict[str, Estimates]:
         training = add_made(task, self.making, self.features)
         illuminants = np.stack([sample.illuminant for sample in training])
-        learnt = train_ffcc(self._load(training), illuminants, self.config)
-        return {"": Estimates(learnt.estimate(self._load(task.test))[None])}
+        learned = train_ffcc(self._load(training), illuminants, self.config)
+        return {"": Estimates(learned.estimate(self._load(task.test))[None])}
 
     def _load(self, samples: Sequence[Sample]) -> Float32s:
         feature = TorusFeature(self.config.torus)
@@ -174,6 +188,11 @@ def add_made(task: Task, making: Making | None, features: Sequence[Feature[Any]]
 def _make(task: Task, making: Making) -> list[Sample]:
     photographs = [sample for sample in task.training if not sample.made]
     lent = [sample for sample in task.photographs if sample.name in task.fold.lent]
+    calibrated = making.find_calibrated(photographs, task.fold.unseen)
+    if making.unless_given and making.matrices is not None and not calibrated:
+        names = ", ".join(sorted({sample.camera for sample in photographs}))
+        warnings.warn(f"{task.fold.name}: no images are made of {names}: no matrices of it are known", DataWarning, 2)
+        return []
     made = making.make(photographs, task.fold.unseen, lambda items: task.track(items, "making images"), lent)
     check_separation(task.fold, made)
     return made
@@ -183,24 +202,15 @@ def _making(making: Making | None) -> dict[str, Any]:
     return {} if making is None else {"making": making.fingerprint}
 
 
-def device_name() -> str:
-    """Where networks are trained, and with what."""
-    device = default_device()
-    return f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}, torch {torch.__version__}"
-
-
-def _advance(shown: Iterator[Any], _: Progress) -> None:
-    next(shown, None)
-
-
 def load_network(folder: Path, config: TrainConfig) -> Network:
     """The network of a run that is done."""
     path = folder / "checkpoint.pt"
     state = read_checkpoint(path, "cpu")
     network = build_network(*config.networks)
     try:
-        network.load_state_dict(state["network"] if state["averaged"] is None else state["averaged"])
-    except (LookupError, RuntimeError, TypeError) as error:
+        check_shape(state, {"network": object, "averaged": object})
+        load_weights(network, state["network"] if state["averaged"] is None else state["averaged"])
+    except ReadError as error:
         raise ReadError(f"{path}: {DAMAGED}") from error
     return network.to(default_device()).eval()
 
@@ -223,11 +233,14 @@ def make_methods(
     """
     what, _, augmentation = text.partition("+")
     kind, _, wanted = what.partition(":")
-    making = find_making(augmentation, made or PAPER_MADE.get(kind, 0), matrices) if augmentation else None
     suffix = f"+{augmentation}" if augmentation else ""
     if what == "ffcc":
+        making = find_making(augmentation, made or PAPER_MADE["ffcc"], matrices) if augmentation else None
         return [FfccMethod(f"ffcc{suffix}", making=making)]
-    known = configurations()
+    known = {
+        name: ReadConfig(config, Recipe.PAPER if name == Recipe.PAPER.value else Recipe.BUNDLED)
+        for name, config in configurations().items()
+    }
     methods: list[Method] = []
     wanted, *settings = split_settings(wanted)
     for name in ("plain", *ABLATIONS) if wanted == "ablations" else (wanted or "bundled",):
@@ -237,14 +250,15 @@ def make_methods(
             raise ParameterError(
                 f"no configuration of C5 is called {wanted!r}; there are {', '.join(known)}, ablations, FILE.toml"
             )
-        config = set_fields(known[name], settings)
+        found = known[name]
+        config = set_fields(found.config, settings)
         config = replace(config, epochs=epochs or config.epochs, bfloat16=bfloat16 or config.bfloat16)
         network = config.networks[0]
         own = replace(rolls, n_images=(network.n_images,)) if network.kind is RollKind.SEPARATE else rolls
         if isinstance(config, RealTraining) and config.distinct_rolls:
             own = replace(own, distinct=True)
         title = ",".join([Path(name).stem, *settings])
-        added = making if suffix or name != Recipe.PAPER.value else default_making(Recipe.PAPER, matrices, made)
+        added = plan_making(found.recipe, augmentation or found.augmentation, matrices, made)
         table = matrices if isinstance(config, VirtualTraining) else None
         methods.append(C5(f"c5:{title}{suffix}", config, own, tuple(seeds), added, table))
     return methods

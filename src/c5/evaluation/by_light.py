@@ -8,7 +8,7 @@ every dataset. A light bulb is about 1.3 warmer than sunlight.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from c5.color import Float64s
 from c5.evaluation.results import Results, Row
@@ -20,7 +20,7 @@ FEWEST = 5
 """A mean needs this many images."""
 
 
-def warmth(lights: list[tuple[float, float]]) -> Float64s:
+def warmth(lights: ArrayLike) -> Float64s:
     """The warmth of the lights (u, v) of one camera, in nats."""
     u, v = np.array(lights).T
     return np.asarray((v - u) - np.quantile(v - u, 0.25))
@@ -33,16 +33,16 @@ def kinds(warm: Float64s) -> NDArray[np.str_]:
 
 def by_warmth(results: Results, row: Row, dataset: str) -> tuple[Float64s, Float64s]:
     """For every image of a dataset that a row has: the warmth of its light, and its error."""
-    warm: list[float] = []
-    errors: list[float] = []
     own = {camera: warmth(results.lights[camera]).tolist() for camera in results.cameras(dataset)}
-    for tested in row.errors:
-        for camera in own:
-            for each, error in zip(own[camera], tested.get(camera, []), strict=False):
-                if error is not None:
-                    warm.append(each)
-                    errors.append(error)
-    return np.array(warm), np.array(errors)
+    found = [
+        (warm, error)
+        for tested in row.errors
+        for camera, lights in own.items()
+        for warm, error in zip(lights, tested.get(camera, []), strict=False)
+        if error is not None
+    ]
+    warm, errors = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return warm, errors
 
 
 def light_means(results: Results, row: Row, dataset: str) -> list[float | None]:

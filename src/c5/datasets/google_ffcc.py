@@ -28,7 +28,7 @@ DATASETS = {"GehlerShi": "Gehler-Shi", "Cheng": "NUS"}
 """Names of datasets by a folder in the path of their images."""
 
 
-def recognises(folder: Path) -> bool:
+def recognizes(folder: Path) -> bool:
     return any(path.match("[0-9]*_camera.txt") for path in glance(folder))
 
 

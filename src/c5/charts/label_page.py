@@ -22,7 +22,7 @@ from c5.photos.picture import encode_picture, render, turn
 from c5.words import plural
 
 if TYPE_CHECKING:
-    from c5.charts.labels import Label
+    from c5.charts.labeling import Label
 
 PAGE = "labels.html"
 WIDTH = 480
@@ -78,9 +78,9 @@ for (const button of document.querySelectorAll('nav button')) button.addEventLis
 def write_labels(folder: Path, labels: Sequence[Label], *, dry_run: bool = False) -> Path:
     """Write labels.html into a folder."""
     states = [_state(label) for label in labels]
-    order = sorted(range(len(labels)), key=lambda index: ("refused", "labelled", "none").index(states[index]))
-    counts = {name: states.count(name) for name in ("labelled", "refused", "none")}
-    buttons = [("all", f"all {len(labels)}"), ("labelled", f"{counts['labelled']} labelled")]
+    order = sorted(range(len(labels)), key=lambda index: ("refused", "labeled", "none").index(states[index]))
+    counts = {name: states.count(name) for name in ("labeled", "refused", "none")}
+    buttons = [("all", f"all {len(labels)}"), ("labeled", f"{counts['labeled']} labeled")]
     buttons += [("refused", f"{counts['refused']} refused"), ("none", f"{counts['none']} without a chart")]
     title = f"Labels of {plural(len(labels), 'photograph')}"
     shown = "".join(
@@ -122,7 +122,7 @@ def draw_label(photograph: Photograph, light: Float64s | None, outlines: list[Fl
 
 def _state(label: Label) -> str:
     if label.illuminant is not None:
-        return "labelled"
+        return "labeled"
     return "none" if label.picture and label.kind == "none" else "refused"
 
 
@@ -136,7 +136,7 @@ def _draw(label: Label, state: str) -> str:
         words = escape(label.reason)
     picture = f'<div class="picture"><img src="{embed(label.picture)}" alt=""></div>' if label.picture else ""
     place = escape(json.dumps(_place(label)), quote=True)
-    button = "<button>no chart</button>"
+    button = "<button>Mark as showing no chart</button>"
     return (
         f'<article class="{state}" data-path="{escape(path, quote=True)}" data-place="{place}">{picture}'
         f"<div><h2>{escape(path)}</h2><p>{words}</p>{button}</div></article>"

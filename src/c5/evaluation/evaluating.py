@@ -11,6 +11,7 @@ import io
 import json
 import platform
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
-from c5.errors import DataError, ParameterError, WorkerError
+from c5.errors import DataError, ParameterError, ReadError, WorkerError
 from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
@@ -34,6 +35,7 @@ from c5.evaluation.plugin import is_outdated
 from c5.evaluation.protocols import Fold, Protocol, check_separation, make_folds, test_side, training_side
 from c5.evaluation.results import ImageErrors, Results, Row, group_images, group_lights, make_row, merge
 from c5.io.files import check_folder, write_file
+from c5.io.shapes import parse_json
 from c5.parallel import Spread, in_parallel
 from c5.regular import read_regular
 
@@ -230,11 +232,13 @@ class _Run(NamedTuple):
         check_separation(fold, training)
         test = test_side(fold, self.photographs)
         used = [*(sample.name for sample in training), *sorted(fold.lent)]
-        digest = make_digest([sorted(fold.unseen), *(self.contents[name] for name in used)])
-        key = make_digest([method.settings, digest, sorted(fold.test), self.data])
+        seen = [self.contents[name] for name in used]
+        key = make_digest([method.settings, make_digest([sorted(fold.unseen), *seen]), sorted(fold.test), self.data])
         place = self.folder / "folds" / digest_name(method.name, method.settings) / f"{slug(fold.name)}.npz"
         return _FoldPlan(
-            Task(fold, training, test, self.photographs, self.folder / "models", digest, self.track), key, place
+            Task(fold, training, test, self.photographs, self.folder / "models", make_digest(seen), self.track),
+            key,
+            place,
         )
 
 
@@ -335,17 +339,19 @@ def _load(path: Path, key: str) -> tuple[dict[str, Estimates], dict[str, Any]] |
         return None
     try:
         with np.load(io.BytesIO(read_regular(path)), allow_pickle=False) as arrays:
-            if str(arrays["key"]) != key:
-                return None
-            variants = [name.partition(" ")[2] for name in arrays.files if name.startswith("illuminants ")]
-            unsure = {name: _double(arrays[name]) for name in arrays.files if name.startswith("uncertainties ")}
-            found = {
-                variant: Estimates(_double(arrays[f"illuminants {variant}"]), unsure.get(f"uncertainties {variant}"))
-                for variant in variants
-            }
-            return found, json.loads(str(arrays["made"]))
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            parts = dict(arrays)
+        made = parse_json(str(parts.get("made", "")), dict)
+    except (OSError, ValueError, EOFError, ReadError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: damaged ({error}); remove it, and the fold is run again") from error
+    if str(parts.get("key")) != key:
+        return None
+    variants = [name.partition(" ")[2] for name in parts if name.startswith("illuminants ")]
+    unsure = {name: _double(values) for name, values in parts.items() if name.startswith("uncertainties ")}
+    found = {
+        variant: Estimates(_double(parts[f"illuminants {variant}"]), unsure.get(f"uncertainties {variant}"))
+        for variant in variants
+    }
+    return found, made
 
 
 def _provenance(command: str, method: Method) -> dict[str, Any]:

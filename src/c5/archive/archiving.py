@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from importlib.metadata import version
+from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 from c5.archive import stages
@@ -21,12 +22,14 @@ from c5.archive.places import Place, find_place
 from c5.archive.shards import Spool, cut, digest, load_parquet
 from c5.archive.stages import COUNTED, ESTIMATED, PARTS, PROFILES, Candidate, Job, failures
 from c5.errors import ReadError, WriteError
+from c5.io.shapes import parse_json
 from c5.model import Model, load_model
 from c5.model_file import encode_model
 from c5.parallel import Spread
 from c5.photos.photo import Reading
 
 RECORD, FORMAT = "_archive.json", "c5-archive"
+RECORD_SHAPE = {"format": str, "source": str, "complete": object, "parts": [str]}
 
 DRAWN, GATHERED = 256, 1024
 """How many shards a task for rolls looks at, and how many make a part of the result."""
@@ -97,16 +100,19 @@ def _claim(place: Place, source: str) -> dict[str, Any]:
         if names:
             raise WriteError(f"{place.address}: holds something else already; choose another place for the result")
         return {"format": FORMAT, "source": source, "complete": None, "parts": []}
+    content = place.read(RECORD)
     try:
-        record = json.loads(place.read(RECORD))
-        of, known = record["source"], record["format"] == FORMAT and {"complete", "parts"} <= record.keys()
-    except (KeyError, TypeError, ValueError):
-        known = False
-    if not known:
-        raise WriteError(f"{place.join(RECORD)}: damaged or not c5's; choose another place for the result")
-    if of != source:
-        raise WriteError(f"{place.address}: holds the archive of {of}; choose another place for the result")
-    return dict(record)
+        record: dict[str, Any] = parse_json(content, RECORD_SHAPE)
+        if record["format"] != FORMAT:
+            raise ReadError(f"of the format {record['format']}")
+    except ReadError:
+        message = f"{place.join(RECORD)}: damaged or not c5's; choose another place for the result"
+        raise WriteError(message) from None
+    if record["source"] != source:
+        raise WriteError(
+            f"{place.address}: holds the archive of {record['source']}; choose another place for the result"
+        )
+    return record
 
 
 class _Run(NamedTuple):
@@ -133,8 +139,7 @@ class _Run(NamedTuple):
         """The file of each shard, and how many photographs may be readable next time."""
         done = {key: name for key, name in self._find(COUNTED).items() if failures(name) == 0}
         todo = [name not in done for name in spool.names]
-        tasks = (shard for shard, due in zip(spool, todo, strict=True) if due)
-        for shard, file in self._map("reading", stages.count, tasks, spool.sizes, todo):
+        for shard, file in self._map("reading", stages.count, spool, spool.sizes, todo):
             done[shard.name] = file
         files = [done[name] for name in spool.names]
         return files, sum(map(failures, files))
@@ -145,7 +150,7 @@ class _Run(NamedTuple):
         rolls: dict[str, list[Candidate]] = {}
         groups = _batches(counted, DRAWN)
         sizes = [len(group) for group in groups]
-        for _, drawn in self._map("drawing rolls", stages.draw, iter(groups), sizes, [True] * len(groups)):
+        for _, drawn in self._map("drawing rolls", stages.draw, groups, sizes, [True] * len(groups)):
             cameras += (tuple(map(sys.intern, each)) for each in drawn.cameras)  # the same few names again and again
             for camera, candidates in drawn.candidates.items():
                 rolls[camera] = stages.first_distinct(rolls.get(camera, []), candidates)
@@ -159,7 +164,7 @@ class _Run(NamedTuple):
             contents = [candidate.digest.hex() for candidate in candidates]
             profiles[camera] = f"{digest(model.identity, camera, contents)}.c5p"
         todo = [name not in done for name in profiles.values()]
-        tasks = ((camera, rolls[camera], name) for camera, name in profiles.items() if name not in done)
+        tasks = ((camera, rolls[camera], name) for camera, name in profiles.items())
         for _ in self._map("making profiles", stages.calibrate, tasks, [1] * len(todo), todo):
             pass
         return profiles
@@ -181,8 +186,7 @@ class _Run(NamedTuple):
         todo = [key not in done for key in keys]
         tasks = (
             (file, {camera: profiles[camera] for camera in own}, key)
-            for file, own, key, due in zip(counted, cameras, keys, todo, strict=True)
-            if due
+            for file, own, key in zip(counted, cameras, keys, strict=True)
         )
         for (_, _, key), file in self._map("estimating", stages.estimate, tasks, spool.sizes, todo):
             done[key] = file
@@ -195,7 +199,7 @@ class _Run(NamedTuple):
         names = [f"part-{number:05d}-{digest(group)}.parquet" for number, group in enumerate(groups)]
         there = self.place.names("") | self.place.names(PARTS)
         todo = [name not in there for name in names]
-        tasks = ((group, name) for group, name in zip(groups, names, strict=True) if name not in there)
+        tasks = zip(groups, names, strict=True)
         for _ in self._map("gathering", stages.gather, tasks, [1] * len(todo), todo):
             pass
         return names
@@ -226,18 +230,18 @@ class _Run(NamedTuple):
         self,
         what: str,
         function: Callable[[Job, Any], Any],
-        tasks: Iterator[Any],
+        tasks: Iterable[Any],
         sizes: Sequence[int],
         todo: Sequence[bool],
     ) -> Iterator[tuple[Any, Any]]:
-        """Each remaining task with its result. What was done before counts as done."""
+        """Each task that is still to do with its result. The others count as done."""
         if not any(todo):
             return
         total = sum(sizes)
-        due = [size for size, wanted in zip(sizes, todo, strict=True) if wanted]
+        due = [*compress(sizes, todo)]
         done = total - sum(due)
         self.report(what, done, total)
-        with closing(self.spread(partial(function, self.job), tasks)) as results:
+        with closing(self.spread(partial(function, self.job), compress(tasks, todo))) as results:
             for size, (task, result) in zip(due, results, strict=True):
                 yield task, result
                 done += size

@@ -45,7 +45,8 @@ APART, DRIFT = 0.6, 0.1
 STOPS = (2.0, 5.0)
 """How far apart exposures are in one light, and in two."""
 DOUBT, TELLING = 3.0, 0.1
-"""A photograph stays apart if a light more than `TELLING` nats away is not less likely by `DOUBT`, in log odds."""
+"""A photograph leaves its group if another light is nearly as likely, within `DOUBT` log odds. Lights no more than
+`TELLING` nats apart count as the same."""
 MATRICES = 0.05
 """How far the matrices of a camera are off, in nats: a degree or two."""
 ROUNDS = 50
@@ -152,7 +153,7 @@ def group_lights(views: Views, follow: Callable[[int, int], object] = lambda don
 
 
 def find_course(views: Views) -> Course:
-    """How lights change in a shoot: whichever is likelier for neighbours in time."""
+    """How lights change in a shoot: whichever is likelier for neighbors in time."""
     order = np.argsort(views.seconds, kind="stable")
     pauses = np.diff(views.seconds[order])
     apart = (pauses > BURST) & (np.diff(views.space[order]) == 0)

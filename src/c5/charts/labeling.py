@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,11 +20,11 @@ import numpy as np
 from c5.charts.chart import Reading, Refusal
 from c5.charts.finding import LOOKED_AT, Chart, agree, find_charts, read_corners
 from c5.charts.grid import load_opencv
-from c5.charts.page import draw_label
+from c5.charts.label_page import draw_label
 from c5.color import Float64s, angular_error, as_illuminant
 from c5.colorimetry.temperature import tell_light
 from c5.datasets.sample import cover
-from c5.errors import C5Error, DataError
+from c5.errors import C5Error, DataError, NotLinearError
 from c5.image import LinearImage
 from c5.io.files import write_file
 from c5.parallel import in_parallel
@@ -40,6 +42,7 @@ CARD_INSIDE = 0.8
 CARD_DEG = 1.0
 """Degrees by which the quarters of a card may differ."""
 CARD_PIXELS = 64
+NOT_LINEAR = "its pixels are not linear; use the raw file or a 16-bit linear export"
 UNKNOWN = "names no camera; say which camera it is from"
 
 
@@ -52,6 +55,10 @@ class Correction:
     kind: str
     corners: Float64s | None
     """(4, 2), x and y in pixels of the picture as it is on the sensor; None where there is nothing to see."""
+
+    def is_of(self, path: Path) -> bool:
+        """Whether it is about a photograph, whose name may have brackets and question marks in it."""
+        return fnmatchcase(path.as_posix(), re.sub(r"[\[?]", r"[\g<0>]", self.pattern))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +96,13 @@ class Label:
 def read_corrections(folder: Path) -> list[Correction]:
     """What `corrections.csv` in a folder says; nothing where there is none. Later lines win over earlier ones."""
     path = folder / CORRECTIONS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return []
     try:
         rows = list(csv.reader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline="")))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}; it must be a file") from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8") from None
     found = []
     for number, row in enumerate(rows, 1):
@@ -137,11 +146,11 @@ def label_folder(
         raise DataError(f"{folder}: no photographs in it; give a folder of raw files")
     corrections = read_corrections(folder)
     for one in corrections:
-        if not any(fnmatchcase(path.as_posix(), one.pattern) for path in paths):
+        if not any(map(one.is_of, paths)):
             raise DataError(f"{folder / CORRECTIONS}: no photograph is called {one.pattern}; correct the path")
 
     def work(path: Path) -> Label:
-        told = [one for one in corrections if fnmatchcase(path.as_posix(), one.pattern)]
+        told = [one for one in corrections if one.is_of(path)]
         return label_photograph(folder, path, levels, camera, told[-1] if told else None)
 
     return [label for _, label in in_parallel(work, track(paths), jobs)]
@@ -155,7 +164,8 @@ def label_photograph(
     try:
         photograph = levels.read(folder / path, LOOKED_AT)
     except C5Error as error:
-        return Label(path, None, (1, 1), Refusal(str(error), np.inf), [], "none", corrected)
+        reason = f"{folder / path}: {NOT_LINEAR}" if isinstance(error, NotLinearError) else str(error)
+        return Label(path, None, (1, 1), Refusal(reason, np.inf), [], "none", corrected)
     image, size = photograph.image, photograph.size
     scale = np.array(image.rgb.shape[1::-1]) / size[::-1]
     name = camera or image.camera
@@ -170,7 +180,7 @@ def label_photograph(
     else:
         charts = find_charts(image) if correction is None else [read_corners(image, correction.corners * scale)]
         kind, result = ("chart", agree(charts)) if charts else ("none", Refusal("no chart found", np.inf))
-        outlines = [chart.outline / scale for chart in _shown(charts)]
+        outlines = _outlines(charts, scale)
     if isinstance(result, Reading) and name is None:
         result = Refusal(UNKNOWN, result.off)
     light = result.illuminant if isinstance(result, Reading) else None
@@ -180,10 +190,10 @@ def label_photograph(
     return Label(path, name, size, result, outlines, kind, corrected, picture, photograph.orientation, kelvin)
 
 
-def _shown(charts: list[Chart]) -> list[Chart]:
-    """Those that are charts; if none is, what was taken for one."""
-    read = [chart for chart in charts if isinstance(chart.result, Reading)]
-    return read or charts
+def _outlines(charts: list[Chart], scale: Float64s) -> list[Float64s]:
+    """What to mask of those that are charts; if none is, where one was looked for."""
+    read = [chart.outline / scale for chart in charts if isinstance(chart.result, Reading)]
+    return read or [chart.corners / scale for chart in charts]
 
 
 def read_card(image: LinearImage, corners: Float64s) -> Reading | Refusal:
@@ -211,8 +221,8 @@ def read_card(image: LinearImage, corners: Float64s) -> Reading | Refusal:
     return Reading(light, 0.0, shading, turn, error, 1)
 
 
-def write_manifest(folder: Path, labels: Sequence[Label], levels: Levels) -> Path:
-    """Write the labels of a folder to its `manifest.csv`."""
+def write_manifest(folder: Path, labels: Sequence[Label], levels: Levels, *, dry_run: bool = False) -> Path:
+    """Write the labels of a folder to its `manifest.csv`, or only make sure that nothing is in the way."""
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(COLUMNS)
@@ -223,4 +233,4 @@ def write_manifest(folder: Path, labels: Sequence[Label], levels: Levels) -> Pat
             light = (f"{value:.6f}" for value in label.illuminant)
             masked = "; ".join(" ".join(f"{value:.1f}" for value in outline.ravel()) for outline in label.outlines)
             rows.writerow([label.path.as_posix(), label.camera, *light, black, white, masked])
-    return write_file(folder / MANIFEST, table.getvalue().encode())
+    return write_file(folder / MANIFEST, table.getvalue().encode(), dry_run=dry_run)
