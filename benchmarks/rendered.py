@@ -1,8 +1,8 @@
-"""Errors of a model and of the classical methods on rendered cameras: python benchmarks/rendered.py [MODEL.c5]."""
+"""Errors of models and of the classical methods on rendered cameras. --zones 32x32 gives all of them zones."""
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 from timing import show
@@ -12,30 +12,43 @@ from c5.color import angular_error
 from c5.demo import VirtualCamera, render_roll
 from c5.metrics import summarize
 from c5.model import load_model
+from c5.zones import average_zones, parse_zones
 
 CAMERAS, PHOTOS = 12, 10
 
 
-def main(name: str | None = None) -> None:
-    model = load_model(name)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=["bundled"], metavar="MODEL")
+    parser.add_argument("--zones", type=parse_zones, metavar="ROWSxCOLUMNS")
+    arguments = parser.parse_args()
+    models = [load_model(name) for name in arguments.models]
     rng = np.random.default_rng(123)
-    errors: dict[str, list[float]] = {f"{model.name}, roll of {PHOTOS}": [], f"{model.name}, query alone": []}
-    errors |= {method: [] for method in METHODS}
+    estimators = [f"{model.name}, {known}" for model in models for known in (f"roll of {PHOTOS}", "query alone")]
+    errors: dict[str, list[float]] = {name: [] for name in (*estimators, *METHODS)}
     for _ in range(CAMERAS):
         photos = render_roll(VirtualCamera.random(rng), PHOTOS, rng, (128, 192))
-        profile = model.calibrate(photo.image for photo in photos)
-        for photo in photos:
-            found = [model.estimate(photo.image, known).illuminant for known in (profile, None)]
-            found += [method(photo.image) for method in METHODS.values()]
+        images = [photo.image for photo in photos]
+        if arguments.zones is not None:
+            images = [average_zones(image, *arguments.zones) for image in images]
+        profiles = [model.calibrate(images) for model in models]
+        for photo, image in zip(photos, images, strict=True):
+            found = [
+                model.estimate(image, known).illuminant
+                for model, profile in zip(models, profiles, strict=True)
+                for known in (profile, None)
+            ]
+            found += [method(image) for method in METHODS.values()]
             for values, illuminant in zip(errors.values(), found, strict=True):
                 values.append(float(angular_error(illuminant, photo.illuminant)))
     rows = []
     for estimator, values in errors.items():
         result = summarize(values)
         rows.append([estimator, *(f"{value:.2f}" for value in (result.mean, result.median, result.worst_25))])
-    title = f"{CAMERAS} rendered cameras, {PHOTOS} photographs each, degrees"
+    seen = "" if arguments.zones is None else ", in {}x{} zones".format(*arguments.zones)
+    title = f"{CAMERAS} rendered cameras, {PHOTOS} photographs each{seen}, degrees"
     show(title, ["estimator", "mean", "median", "worst 25 %"], rows)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import c5
 
-from c5 import ImageError, LinearImage, ParameterError, angular_error, load_model
+from c5 import ImageError, LinearImage, ParameterError, Profile, angular_error, load_model
 from c5.datasets import read_samples
 from c5.datasets.features import HistogramFeature
 from c5.datasets.zoned import zone_sample
 from c5.demo import VirtualCamera, render_roll
 from c5.evaluation.methods import Rolls
 from c5.evaluation.plugin import find_methods
+from c5.io.raw import read_photograph
 from c5.zones import average_zones, parse_zones, zone_image
 
 
@@ -113,3 +115,21 @@ def test_a_photograph_in_zones_is_made_of_that_photograph_alone(tmp_path: Path, 
     assert zoned.sources == sample.sources
     assert zoned.read().rgb.shape == (32, 32, 3)
     assert zoned.pixels.digest() != sample.pixels.digest()
+
+
+def test_a_profile_of_zones_is_made_of_averaged_photographs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    (tmp_path / "roll").mkdir()
+    for number, photo in enumerate(render_roll(VirtualCamera.random(rng), 3, rng, (96, 144))):
+        np.save(tmp_path / "roll" / f"{number}.npy", photo.image.rgb)
+    done = c5("calibrate", "roll", "-o", "zones.c5profile", "--zones", "32x32", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    images = (read_photograph(path).image for path in (tmp_path / "roll").iterdir())
+    expected = load_model().calibrate(average_zones(image, 32, 32) for image in images)
+    found = Profile.load(tmp_path / "zones.c5profile")
+    for level, wanted in zip(found.features, expected.features, strict=True):
+        np.testing.assert_allclose(level, wanted, atol=1e-3)  # threads of BLAS round differently
+    refused = c5("calibrate", "roll", "-o", "other.c5profile", "--zones", "2x2", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "other.c5profile").exists()

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from c5.cli.console import console
-from c5.cli.options import AssumeSrgb, Black, CameraName, ModelName, OutFile, Overwrite, White, check_free, read_roll
+from c5.cli.options import (
+    AssumeSrgb,
+    Black,
+    CameraName,
+    ModelName,
+    OutFile,
+    Overwrite,
+    White,
+    Zones,
+    check_free,
+    read_roll,
+)
 from c5.words import plural
 
 
@@ -22,6 +33,7 @@ def calibrate(
     assume_srgb: AssumeSrgb = False,
     black: Black = 0,
     white: White = None,
+    zones: Zones = None,
 ) -> None:
     """Make a profile of a camera from a folder of its images.
 
@@ -29,10 +41,12 @@ def calibrate(
     """
     from c5.model import load_model
     from c5.photos.photo import Reading
+    from c5.zones import parse_zones
 
     check_free(out, overwrite)
     loaded = load_model(model)
-    profile = read_roll(folder, loaded, Reading(black, white, assume_srgb)).profile
+    averaged = None if zones is None else parse_zones(zones)
+    profile = read_roll(folder, loaded, Reading(black, white, assume_srgb), zones=averaged).profile
     assert profile is not None  # a roll of a folder has one
     path = replace(profile, camera=camera or profile.camera).save(out)
     size = path.stat().st_size / 1000

@@ -19,6 +19,7 @@ from c5.cli.options import (
     OutFile,
     Overwrite,
     White,
+    Zones,
     check_free,
 )
 from c5.words import plural
@@ -103,10 +104,7 @@ def prepare(
     overwrite: Overwrite = False,
     layout: LayoutName = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: one per core.", min=1)] = None,
-    zones: Annotated[
-        str | None,
-        typer.Option(metavar="ROWSxCOLUMNS", help="Average images to zones first, to train a model for zones."),
-    ] = None,
+    zones: Zones = None,
 ) -> None:
     """Prepare datasets: one pass over the images makes a .c5set file with all that `c5 train` and `c5 evaluate` need.
 

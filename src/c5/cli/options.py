@@ -28,6 +28,12 @@ Datasets = Annotated[
 TestedData = Annotated[
     list[Path], typer.Argument(metavar="DATA", help="Datasets: folders in a known layout, .c5data packs, .c5set files.")
 ]
+Zones = Annotated[
+    str | None,
+    typer.Option(
+        "--zones", metavar="ROWSxCOLUMNS", help="Average images to zones first, for a model that is given zones."
+    ),
+]
 AssumeSrgb = Annotated[bool, typer.Option("--assume-srgb", help="Linearize 8-bit files as sRGB.")]
 Black = Annotated[float, typer.Option("--black", help="The black level; default: the file's own.", show_default=False)]
 White = Annotated[float | None, typer.Option("--white", help="The white level; default: the file's own.")]
@@ -173,7 +179,9 @@ def find_roll(
     return Roll(known.camera, Origin.PROFILE, known)
 
 
-def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False) -> Roll:
+def read_roll(
+    folder: Path, model: Model, reading: Reading, *, thumbnails: bool = False, zones: tuple[int, int] | None = None
+) -> Roll:
     """The roll of a folder; photographs that cannot be used are named and skipped."""
     from c5.photos import roll_building
 
@@ -182,7 +190,7 @@ def read_roll(folder: Path, model: Model, reading: Reading, *, thumbnails: bool 
     if taken < len(listed):
         complain(f"the model takes {taken} additional images: using {taken} of the {len(listed)} in {folder}")
     track = partial(show_progress, what="reading the roll")
-    roll = roll_building.read_roll(folder, model, reading, thumbnails=thumbnails, track=track)
+    roll = roll_building.read_roll(folder, model, reading, thumbnails=thumbnails, zones=zones, track=track)
     for failure in roll.failures:
         complain(f"passed over: {failure.message}")
     return roll

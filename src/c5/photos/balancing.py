@@ -299,8 +299,8 @@ class _Loader:
 
     def _read(self, path: Path, counted: Histograms | None, preview: bool) -> Photo | Failure:
         settings = self._settings
-        shows = {"thumbnail": settings.thumbnails, "preview": preview}
-        photo = read_photo(path, settings.model.grid, settings.reading, histograms=counted, **shows)
+        grid, thumbnail = settings.model.grid, settings.thumbnails
+        photo = read_photo(path, grid, settings.reading, histograms=counted, thumbnail=thumbnail, preview=preview)
         return photo if isinstance(photo, Failure) else self._name_camera(photo)
 
     def _name_camera(self, photo: Photo) -> Photo:

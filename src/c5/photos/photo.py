@@ -23,6 +23,7 @@ from c5.io import raw
 from c5.photos.files import Failure
 from c5.photos.picture import PICTURE_WIDTH
 from c5.rolls import name_camera
+from c5.zones import average_zones
 
 PREVIEW_PIXELS = 2048 * 1365
 """A 3:2 picture that is 2048 pixels wide."""
@@ -147,11 +148,16 @@ def read_photo(
     histograms: Histograms | None = None,
     thumbnail: bool = False,
     preview: bool = False,
+    zones: tuple[int, int] | None = None,
 ) -> Photo | Failure:
-    """Read a photograph and count its histograms, unless they are given; or say why that cannot be done."""
+    """Read a photograph and count its histograms, unless they are given; or say why that cannot be done.
+
+    With `zones` (rows, columns), the histograms are of its zones instead of its pixels.
+    """
     try:
         photograph = reading.read(path, more_pixels=PREVIEW_PIXELS if preview else None)
         photo = Photo.of(path, photograph, reading, thumbnail=thumbnail)
-        return replace(photo, histograms=histograms or histogram(photograph.image, grid))
+        image = photograph.image if zones is None else average_zones(photograph.image, *zones)
+        return replace(photo, histograms=histograms or histogram(image, grid))
     except C5Error as error:
         return Failure.of(path, error)

@@ -104,10 +104,11 @@ def read_roll(
     reading: Reading = Reading(),
     *,
     thumbnails: bool = False,
+    zones: tuple[int, int] | None = None,
     track: Callable[[Sequence[Path]], Iterable[Path]] = iter,
 ) -> Roll:
-    """The roll of the photographs in a folder. `track` may show progress over the files that are read."""
-    read = partial(read_photo, grid=model.grid, reading=reading, thumbnail=thumbnails)
+    """The roll of the photographs in a folder, or of their zones. `track` may show progress over the files read."""
+    read = partial(read_photo, grid=model.grid, reading=reading, thumbnail=thumbnails, zones=zones)
 
     def load(paths: Sequence[Path]) -> Iterable[Photo | Failure]:
         return (photo for _, photo in in_parallel(read, track(paths)))
