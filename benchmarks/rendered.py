@@ -23,20 +23,22 @@ def main() -> None:
     parser.add_argument("--zones", type=parse_zones, metavar="ROWSxCOLUMNS")
     arguments = parser.parse_args()
     models = [load_model(name) for name in arguments.models]
+    rolls = ["pixels"] if arguments.zones is None else ["pixels", "zones"]
+    known = [*(f"roll of {PHOTOS} in {roll}" for roll in rolls), "query alone"]
     rng = np.random.default_rng(123)
-    estimators = [f"{model.name}, {known}" for model in models for known in (f"roll of {PHOTOS}", "query alone")]
-    errors: dict[str, list[float]] = {name: [] for name in (*estimators, *METHODS)}
+    errors: dict[str, list[float]] = {f"{model.name}, {each}": [] for model in models for each in known}
+    errors |= {method: [] for method in METHODS}
     for _ in range(CAMERAS):
         photos = render_roll(VirtualCamera.random(rng), PHOTOS, rng, (128, 192))
         images = [photo.image for photo in photos]
-        if arguments.zones is not None:
-            images = [average_zones(image, *arguments.zones) for image in images]
-        profiles = [model.calibrate(images) for model in models]
-        for photo, image in zip(photos, images, strict=True):
+        seen = images if arguments.zones is None else [average_zones(image, *arguments.zones) for image in images]
+        taught = [images] if arguments.zones is None else [images, seen]
+        profiles = [[*(model.calibrate(roll) for roll in taught), None] for model in models]
+        for photo, image in zip(photos, seen, strict=True):
             found = [
-                model.estimate(image, known).illuminant
-                for model, profile in zip(models, profiles, strict=True)
-                for known in (profile, None)
+                model.estimate(image, profile).illuminant
+                for model, own in zip(models, profiles, strict=True)
+                for profile in own
             ]
             found += [method(image) for method in METHODS.values()]
             for values, illuminant in zip(errors.values(), found, strict=True):
@@ -45,8 +47,8 @@ def main() -> None:
     for estimator, values in errors.items():
         result = summarize(values)
         rows.append([estimator, *(f"{value:.2f}" for value in (result.mean, result.median, result.worst_25))])
-    seen = "" if arguments.zones is None else ", in {}x{} zones".format(*arguments.zones)
-    title = f"{CAMERAS} rendered cameras, {PHOTOS} photographs each{seen}, degrees"
+    given = "" if arguments.zones is None else ", given in {}x{} zones".format(*arguments.zones)
+    title = f"{CAMERAS} rendered cameras, {PHOTOS} photographs each{given}, degrees"
     show(title, ["estimator", "mean", "median", "worst 25 %"], rows)
 
 
