@@ -59,6 +59,16 @@ def test_zones_count_by_counts_and_flags() -> None:
     assert zone_image(np.full((16, 16, 3), 30000, np.uint16)).rgb[0, 0, 0] == pytest.approx(30000 / 65535)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int16, np.float64])
+def test_counts_may_be_as_large_as_their_type_holds(kind: type) -> None:
+    most = np.finfo(kind).max if kind is np.float64 else np.iinfo(kind).max
+    counts: np.ndarray = np.full((12, 16), most, kind)
+    counts[0] = most / 3
+    zones = zone_image(np.full((12, 16, 3), 0.5), counts)
+    assert not zones.counts[0].any()
+    assert zones.counts[1:].all()
+
+
 def test_estimate_zones_is_the_estimate_of_the_small_image(image: LinearImage) -> None:
     model = load_model()
     zones = average_zones(image, 32, 32)

@@ -31,7 +31,7 @@ def zone_image(means: ArrayLike, counts: ArrayLike | None = None, saturated: Arr
         numbers = _per_zone(counts, rgb.shape[:2], "counts")
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise ImageError("counts of zones must be numbers of pixels, zero or more")
-        usable &= (numbers > 0) & (2 * numbers >= numbers.max())
+        usable &= (numbers > 0) & (numbers >= numbers.max() / 2)
     clipped = np.zeros(rgb.shape[:2], np.bool_)
     if saturated is not None:
         flags = _per_zone(saturated, rgb.shape[:2], "saturated")
