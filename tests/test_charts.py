@@ -277,8 +277,11 @@ def test_a_developed_picture_is_refused_with_what_to_give_instead(folder: Path) 
         ("a.dng,wall,0 0 9 0 9 9 0 9", "chart or card or none"),
         ("b.dng,none,", "no photograph is called b.dng"),
         ("a.dng,chart,nan nan 9 0 9 9 0 9", "four points"),
+        ("a.dng,chart,inf 0 9 0 9 9 0 9", "four points"),
+        ("a.dng,chart,1e6 0 9 0 9 9 0 9", "four points"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_a_wrong_correction_is_named_before_any_work(folder: Path, text: str, says: str) -> None:
     (folder / CORRECTIONS).write_text(f"path,kind,corners\n{text}\n")
     with pytest.raises(DataError, match=re.escape(says)):
