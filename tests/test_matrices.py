@@ -183,7 +183,7 @@ def test_problems_of_a_catalog_are_named_by_line(tmp_path: Path, rows: list[str]
 def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: no column a11"):
         read_matrices(write_catalog(tmp_path / "c.csv", ["X,1"], header="camera,value"))
-    with pytest.raises(DataError, match=r"missing\.csv: cannot be read"):
+    with pytest.raises(DataError, match=r"missing\.csv: cannot be read: No such file or directory; check the path"):
         read_matrices(tmp_path / "missing.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\0\0")
     with pytest.raises(DataError, match=r"binary\.csv"):

@@ -137,8 +137,10 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
                 except ValueError as error:
                     reason = str(error) if isinstance(error, C5Error) else f"{name}: 18 numbers are needed"
                     raise DataError(f"{where}: {reason}; correct or remove the line") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: cannot be read as a table of camera matrices: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8") from None
     if not found:
         raise DataError(f"{path}: no camera in it; give a CSV file with one line per camera")
     return found
