@@ -174,6 +174,12 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_before_the_work(
         check_folder(tmp_path / "new")
 
 
+def test_a_place_that_cannot_even_be_looked_at_is_refused_in_one_line(tmp_path: Path) -> None:
+    code, _, stderr = run("demo", "--out", tmp_path / ("x" * 300))
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert "File name too long; choose another place" in stderr
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
 def test_names_that_terminals_would_obey_are_shown_safely_and_work(tmp_path: Path) -> None:
     folder = tmp_path / "photos"

@@ -118,9 +118,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per
 
 def check_free(path: Path, overwrite: bool) -> None:
     """Refuse to replace what exists, and in any case what is in the catalog, before the work begins."""
-    if path.exists() and not overwrite and not (path.is_dir() and not any(path.iterdir())):
+    try:
+        files = [file for file in (path.iterdir() if path.is_dir() else [path]) if file.exists()]
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror}; choose another place") from error
+    if files and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
-    files = [file for file in (path.iterdir() if path.is_dir() else [path]) if file.exists()]
     if files:
         _refuse_cataloged(files)
 
