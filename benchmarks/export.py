@@ -25,6 +25,7 @@ from c5.demo import VirtualCamera, render_roll
 from c5.demo.video import Shot, render_video
 from c5.export.c_code import export_c
 from c5.image import LinearImage, shrink
+from c5.io.files import write_files
 from c5.live import Light, Tracker
 from c5.model import Model, Profile, load_model
 from c5.zones import average_zones
@@ -63,7 +64,9 @@ def compare(model: Model, profile: Profile, images: Sequence[LinearImage]) -> No
     for int8 in (False, True):
         for compiler in ("gcc", "clang"):
             with tempfile.TemporaryDirectory() as place:
-                budget = export_c(model, profile, Path(place), int8=int8)
+                files, budgets = export_c(model, profile, Path(place), int8=int8)
+                write_files(files)
+                (budget,) = budgets.values()
                 subprocess.run(["make", "-s", f"CC={compiler}", "c5_test"], cwd=place, check=True)
                 for kind, frames in kinds.items():
                     found, _ = run_code(Path(place), frames)
@@ -79,7 +82,7 @@ def count_instructions(model: Model, profile: Profile) -> None:
     rows = []
     for int8 in (False, True):
         with tempfile.TemporaryDirectory() as place:
-            export_c(model, profile, Path(place), int8=int8)
+            write_files(export_c(model, profile, Path(place), int8=int8).files)
             done = subprocess.run(["make", "-s", "cortex-m"], cwd=place, check=True, capture_output=True, text=True)
             (counted,) = re.findall(r"([\d.]+) million instructions", done.stdout)
             code, weights, program = (line.split()[0] for line in done.stdout.splitlines()[1:4])

@@ -20,12 +20,13 @@ from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import read_samples
 from c5.demo import VirtualCamera, render_roll
 from c5.demo.raw_files import write_dng
-from c5.errors import WriteError
+from c5.errors import C5Error
 from c5.export.c_code import export_c, vector_image, write_c
 from c5.export.layers import QUERY, Convolution, Folded, Tensor, fold, run_layers
 from c5.export.libcamera import Sight, ct_curve, tune
 from c5.export.onnx_graphs import make_graph
 from c5.export.tflite import make_tflite
+from c5.io.files import write_files
 from c5.model_file import ModelFile
 from c5.zones import average_zones
 
@@ -78,7 +79,7 @@ def code(
 ) -> Path:
     """The C code of the small model."""
     folder = tmp_path_factory.mktemp("int8" if request.param else "float")
-    export_c(*small, folder, int8=request.param)
+    write_files(export_c(*small, folder, int8=request.param).files)
     return folder
 
 
@@ -141,7 +142,7 @@ def test_one_program_holds_the_code_of_two_sensors(small: tuple[Model, Profile],
     objects: list[Path] = []
     for prefix, camera in (("front", profile), ("rear", None)):
         folder = tmp_path / prefix
-        export_c(model, camera, folder, int8=camera is None, prefix=prefix)
+        write_files(export_c(model, camera, folder, int8=camera is None, prefix=prefix).files)
         names = [f"{prefix}_{part}" for part in ("awb", "weights", "test")]
         sources = [f"{name}.c" for name in names]
         subprocess.run(["gcc", *STRICT, "-O1", f"-Dmain={prefix}_main", "-c", *sources], cwd=folder, check=True)
@@ -268,7 +269,7 @@ def test_c_code_agrees_on_photographs(int8: bool, test_data: Path, tmp_path: Pat
     images = [sample.read() for sample in samples[:12]]
     model = load_model()
     profile = model.calibrate(images[:4])
-    export_c(model, profile, tmp_path, int8=int8)
+    write_files(export_c(model, profile, tmp_path, int8=int8).files)
     program = build(tmp_path, "-O2")
     frames = images + [average_zones(image, 32, 32) for image in images]
     found = run_frames(program, frames)
@@ -345,9 +346,10 @@ def test_the_command_writes_and_replaces_only_its_own(tmp_path: Path) -> None:
     again = ["export", *model, "--c", str(folder), "--onnx", str(graphs), "--int8"]
     assert runner.invoke(app, again).exit_code == 1  # what exists stays
     assert runner.invoke(app, [*again, "--overwrite"]).exit_code == 0
-    (folder / "c5_awb.c").write_text("/* mine */\n")
-    assert runner.invoke(app, [*again, "--overwrite"]).exit_code == 1
-    assert (folder / "c5_awb.c").read_text() == "/* mine */\n"
+    (folder / "c5_weights.c").write_text("/* mine */\n")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert runner.invoke(app, ["export", *model, "--c", str(folder), "--overwrite"]).exit_code == 1
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert runner.invoke(app, ["export"]).exit_code == 1
     assert runner.invoke(app, ["export", "--c", str(tmp_path / "more"), "--roll", str(tmp_path)]).exit_code == 1
     assert not (tmp_path / "more").exists()
@@ -441,14 +443,35 @@ def test_libcamera_refuses_a_roll_of_another_sensor(tmp_path: Path) -> None:
         assert not code.exists()  # nothing is written if one of the files cannot be
 
 
-def test_targets_are_checked_before_anything_is_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    command = ["export", str(VECTORS / "small.c5"), "--c", str(tmp_path / "code" / "c")]
-    done = CliRunner().invoke(app, [*command, "--onnx", str(tmp_path / "file" / "graphs")])
-    assert isinstance(done.exception, WriteError)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--onnx", "file/graphs"], "is a file; choose another place"),
+        (["--onnx", "c/c5_awb.c"], "is wanted for two files"),
+        (["--tflite", "c"], "is wanted for two files"),
+        (["--onnx", "graphs", "--overwrite"], "pixels.onnx: was not written by c5"),
+        (["--onnx", "x" * 300], "File name too long; choose another place"),
+        (["--prefix", "x" * 300], "cannot begin names in C"),
+        (["--profile", "other.c5profile"], "calibrate again with this model"),
+    ],
+)
+def test_targets_are_checked_before_anything_is_written(
+    more: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ai_edge_litert")
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    Path("graphs").mkdir()
+    Path("graphs", "pixels.onnx").write_text("mine")
+    load_model().calibrate([]).save("other.c5profile")
+    before = sorted(tmp_path.rglob("*"))
+    done = CliRunner().invoke(app, ["export", str(VECTORS / "small.c5"), "--c", "c", *more])
+    assert isinstance(done.exception, C5Error), done.output
+    assert says in str(done.exception)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_int8_is_refused_where_it_means_nothing(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["export", "--libcamera", str(tmp_path / "x.json"), "--int8"])
-    assert "--int8 is for --c and --onnx" in str(done.exception)
+def test_int8_and_prefix_are_refused_where_they_mean_nothing(tmp_path: Path) -> None:
+    command = ["export", "--libcamera", str(tmp_path / "x.json")]
+    assert "--int8 is for --c and --onnx" in str(CliRunner().invoke(app, [*command, "--int8"]).exception)
+    assert "--prefix is for --c" in str(CliRunner().invoke(app, [*command, "--prefix", "rear"]).exception)

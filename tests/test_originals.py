@@ -172,6 +172,8 @@ def test_a_folder_that_cannot_be_written_to_is_noticed_before_the_work(
     monkeypatch.setattr(os, "access", lambda *_: False)  # as for anybody but the administrator
     with pytest.raises(WriteError, match="cannot be written to; choose another place"):
         check_folder(tmp_path / "new")
+    with pytest.raises(WriteError, match="cannot be written to; choose another place"):
+        write_file(tmp_path / "new", b"", dry_run=True)
 
 
 def test_a_place_that_cannot_even_be_looked_at_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +10,11 @@ import typer
 
 from c5.cli.console import complain, console, print_table, show_progress
 from c5.cli.options import MatricesFile, Overwrite, ProfileFile, check_free
-from c5.errors import ParameterError, WriteError
+from c5.errors import ParameterError
 from c5.words import plural
 
 if TYPE_CHECKING:
     from c5.colorimetry.matrices import CameraMatrices
-    from c5.export.layers import Budget
     from c5.export.libcamera import Sight
     from c5.model import Model, Profile
     from c5.photos.photo import Photo
@@ -59,9 +57,11 @@ def export(
     maps between two layers, and multiply-adds.
     """
     from c5.export.c_code import export_c
-    from c5.export.libcamera import export_libcamera, tune
+    from c5.export.layers import Export
+    from c5.export.libcamera import export_libcamera
     from c5.export.onnx_graphs import export_onnx
     from c5.export.tflite import export_tflite, load_schema
+    from c5.io.files import write_files
     from c5.model import Profile, load_model
 
     wanted = [path for path in (c, onnx, tflite, libcamera) if path is not None]
@@ -71,45 +71,32 @@ def export(
         raise ParameterError("--roll and --matrices are for --libcamera")
     if int8 and (tflite is not None or (c is None and onnx is None)):
         raise ParameterError("--int8 is for --c and --onnx: the other files have no such weights")
+    if prefix != "c5" and c is None:
+        raise ParameterError("--prefix is for --c: the other files have no such names")
     for path in wanted:
         check_free(path, overwrite)
     if tflite is not None:
         load_schema()
     loaded = load_model(model)
     camera = None if profile is None else Profile.load(profile)
-    tuned = None if libcamera is None else _look_at_roll(loaded, camera, roll, matrices)
-    if tuned is not None:
-        tune(*tuned)
-    _make_folders([path if path in (c, onnx) else path.parent for path in wanted])  # all or none is written
-    budgets: dict[str, Budget] = {}
+    exports: list[Export] = []
+    tuned = ""
+    if libcamera is not None:
+        known, lights = _look_at_roll(loaded, camera, roll, matrices)
+        exports.append(Export([(libcamera, export_libcamera(known, lights))], {}))
+        tuned = f"{libcamera}: {known.name}, {plural(len(lights), 'photograph')}"
     if c is not None:
-        budgets[str(c)] = export_c(loaded, camera, c, int8=int8, prefix=prefix)
+        exports.append(export_c(loaded, camera, c, int8=int8, prefix=prefix))
     if onnx is not None:
-        budgets |= export_onnx(loaded, camera, onnx, int8=int8)
+        exports.append(export_onnx(loaded, camera, onnx, int8=int8))
     if tflite is not None:
-        budgets[str(tflite)] = export_tflite(loaded, camera, tflite)
-    if budgets:
-        rows = ([name, *budget.cells] for name, budget in budgets.items())
+        exports.append(export_tflite(loaded, camera, tflite))
+    write_files([file for made in exports for file in made.files])
+    rows = [[name, *budget.cells] for made in exports for name, budget in made.budgets.items()]
+    if rows:
         print_table(["written", "weights", "code", "memory", "largest maps", "multiply-adds"], rows)
-    if libcamera is not None and tuned is not None:
-        known, lights = tuned
-        console.print(
-            f"{export_libcamera(libcamera, known, lights)}: {known.name}, {plural(len(lights), 'photograph')}"
-        )
-
-
-def _make_folders(folders: list[Path]) -> None:
-    """Make the folders to write to; if one of them cannot be made, none is."""
-    made: list[Path] = []
-    for folder in folders:
-        made = [place for place in (folder, *folder.parents) if not place.exists()] + made
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            for place in made:
-                with suppress(OSError):
-                    place.rmdir()
-            raise WriteError(f"{folder}: cannot be made: {error.strerror}; choose another place") from error
+    if tuned:
+        console.print(tuned)
 
 
 def _look_at_roll(

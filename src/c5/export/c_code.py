@@ -21,6 +21,7 @@ from c5.export.layers import (
     QUERY,
     Budget,
     Convolution,
+    Export,
     Folded,
     Layer,
     Normalization,
@@ -33,7 +34,6 @@ from c5.export.layers import (
 )
 from c5.histograms import Grid, histogram
 from c5.image import LinearImage
-from c5.io.files import write_file
 from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG
 from c5.model import Model, Profile
 from c5.zones import average_zones
@@ -47,15 +47,13 @@ CODE = 10_000
 """Bytes of the code itself, in round figures: `c5_awb.c` for a Cortex-M4, as arm-none-eabi-gcc -Os makes it."""
 
 
-def export_c(model: Model, profile: Profile | None, folder: Path, *, int8: bool, prefix: str = "c5") -> Budget:
-    """Write the C code of a model to a folder; returns what a query costs.
+def export_c(model: Model, profile: Profile | None, folder: Path, *, int8: bool, prefix: str = "c5") -> Export:
+    """The C code of a model for a folder.
 
     All its public names, and those of its files, begin with the prefix: programs can hold the code of several sensors.
     """
     files, budget = write_c(fold(model, profile), vector_image(), int8=int8, prefix=prefix)
-    for name, data in files.items():
-        write_file(folder / name, data)
-    return budget
+    return Export([(folder / name, data) for name, data in files.items()], {str(folder): budget})
 
 
 def vector_image() -> LinearImage:
@@ -67,8 +65,10 @@ def vector_image() -> LinearImage:
 
 def write_c(folded: Folded, vector: LinearImage, *, int8: bool, prefix: str = "c5") -> tuple[dict[str, bytes], Budget]:
     """The files of the C code, by name, with an image as test vector, and what a query costs."""
-    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix):
-        raise ParameterError(f"{prefix!r} cannot begin names in C; give letters, digits and _, a letter first")
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{,39}", prefix):
+        raise ParameterError(
+            f"{prefix[:60]!r} cannot begin names in C; give up to 40 letters, digits and _, a letter first"
+        )
     steps = _list_steps(folded)
     places, size = _place(steps, folded.grid)
     size += 64 // 4  # to begin at a multiple of 64 bytes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -140,6 +141,18 @@ class Folded:
     def largest(self) -> int:
         """Bytes of the largest maps between two layers."""
         return max(4 * tensor.numbers for layer in self.layers for tensor in (*layer.inputs, layer.output))
+
+    def cost(self, graph: bytes) -> Budget:
+        """What a query costs with a graph for a runtime."""
+        return Budget(len(graph), None, None, self.largest, self.multiply_adds)
+
+
+class Export(NamedTuple):
+    """What is to be written."""
+
+    files: list[tuple[Path, bytes]]
+    budgets: dict[str, Budget]
+    """By the name that a person knows it by: the folder of code, or the file of a graph."""
 
 
 def fold(model: Model, profile: Profile | None = None) -> Folded:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from c5.colorimetry.matrices import CameraMatrices
 from c5.colorimetry.spectra import black_body, daylight, unit_luminance, xyz
 from c5.colorimetry.temperature import adobe_neutral, dng_temperature
 from c5.errors import ParameterError
-from c5.io.files import write_file
 
 KELVINS = (2500, 2850, 3200, 3600, 4000, 4500, 5000, 5600, 6500, 7500, 8500)
 """Where the curve has points."""
@@ -130,8 +128,9 @@ def tune(matrices: CameraMatrices, lights: Sequence[Sight] = ()) -> dict[str, An
     return {"version": 2.0, "target": "bcm2835", "algorithms": [{"rpi.awb": awb}]}
 
 
-def export_libcamera(path: Path, matrices: CameraMatrices, lights: Sequence[Sight] = ()) -> Path:
-    return write_file(path, json.dumps(tune(matrices, lights), indent=4).encode() + b"\n")
+def export_libcamera(matrices: CameraMatrices, lights: Sequence[Sight] = ()) -> bytes:
+    """The content of the file."""
+    return json.dumps(tune(matrices, lights), indent=4).encode() + b"\n"
 
 
 def _ratios(illuminant: ArrayLike) -> Float64s:

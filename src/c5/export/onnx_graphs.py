@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from c5.export.layers import (
     QUERY,
-    Budget,
     Convolution,
+    Export,
     Folded,
     Layer,
     Normalization,
@@ -24,7 +24,6 @@ from c5.export.layers import (
     upsampling_weights,
 )
 from c5.histograms import FLAT, FLOOR, Grid
-from c5.io.files import write_file
 from c5.model import Model, Profile
 
 OPSET = 18
@@ -32,15 +31,11 @@ IR_VERSION = 8
 FILES = {"histograms.onnx": False, "pixels.onnx": True}
 
 
-def export_onnx(model: Model, profile: Profile | None, folder: Path, *, int8: bool) -> dict[str, Budget]:
-    """Write both graphs to a folder; returns what a query costs."""
+def export_onnx(model: Model, profile: Profile | None, folder: Path, *, int8: bool) -> Export:
+    """Both graphs for a folder."""
     folded = fold(model, profile)
-    budgets = {}
-    for name, from_pixels in FILES.items():
-        data = make_graph(folded, from_pixels=from_pixels, int8=int8)
-        path = write_file(folder / name, data)
-        budgets[str(path)] = Budget(len(data), None, None, folded.largest, folded.multiply_adds)
-    return budgets
+    files = [(folder / name, make_graph(folded, from_pixels=flag, int8=int8)) for name, flag in FILES.items()]
+    return Export(files, {str(path): folded.cost(data) for path, data in files})
 
 
 def make_graph(folded: Folded, *, from_pixels: bool, int8: bool) -> bytes:

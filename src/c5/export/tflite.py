@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from c5.errors import ParameterError
-from c5.export.layers import QUERY, Budget, Convolution, Folded, Layer, Normalization, Pooling, Upsampling, fold
-from c5.io.files import write_file
+from c5.export.layers import QUERY, Convolution, Export, Folded, Layer, Normalization, Pooling, Upsampling, fold
 from c5.model import Model, Profile
 
 VERSION = 3
@@ -30,12 +29,11 @@ def load_schema() -> Any:
     return flatbuffers, schema_py_generated
 
 
-def export_tflite(model: Model, profile: Profile | None, path: Path) -> Budget:
-    """Write the graph of a model to a file; returns what a query costs."""
+def export_tflite(model: Model, profile: Profile | None, path: Path) -> Export:
+    """The graph of a model for a file."""
     folded = fold(model, profile)
     data = make_tflite(folded)
-    write_file(path, data)
-    return Budget(len(data), None, None, folded.largest, folded.multiply_adds)
+    return Export([(path, data)], {str(path): folded.cost(data)})
 
 
 def make_tflite(folded: Folded) -> bytes:

@@ -8,6 +8,7 @@ import platform
 import re
 import stat
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,8 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None, dr
     data = data if merged is not None else sign(data, path.suffix)
     try:
         status, existing = _find_replaceable(path, asked, data, merged)
+        if dry_run:
+            check_folder(path.parent)
         if existing == data or dry_run:
             return asked
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +60,17 @@ def write_file(path: str | Path, data: bytes, *, merged: bytes | None = None, dr
     except OSError as error:
         raise WriteError(f"{asked}: cannot be written: {error.strerror or error}; choose another place") from error
     return asked
+
+
+def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write several files, or none of them if something is in the way of one."""
+    places = [Path(os.path.realpath(path)) for path, _ in files]
+    for place, (path, data) in zip(places, files, strict=True):
+        if places.count(place) > 1 or any(place in other.parents for other in places):
+            raise WriteError(f"{path}: is wanted for two files; choose another place for one of them")
+        write_file(path, data, dry_run=True)
+    for path, data in files:
+        write_file(path, data)
 
 
 def _find_replaceable(
