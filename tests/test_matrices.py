@@ -164,6 +164,12 @@ def test_a_catalog_holds_what_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["X 100"].matrix_d65, matrices.matrix_d65)
 
 
+def test_a_catalog_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    path = write_catalog(tmp_path / "c.csv", [f"X,{EYES[:-1]}"])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))  # as Excel saves UTF-8
+    assert list(read_matrices(path)) == ["X"]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -114,7 +114,7 @@ def read_matrices(path: str | Path) -> dict[str, CameraMatrices]:
     """
     path = Path(path)
     try:
-        with io.TextIOWrapper(open_regular(path), "utf-8", newline="") as file:
+        with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
                 raise DataError(
                     f"{path}: too large for a table of camera matrices; give a CSV file with one line per camera"
