@@ -302,6 +302,21 @@ def test_onnx_graphs_agree(int8: bool, small: tuple[Model, Profile], vectors: di
         assert angular_error(light, model.estimate(image, profile).illuminant) < apart
 
 
+def test_onnx_graphs_give_the_light_of_no_frame_where_nothing_counts(small: tuple[Model, Profile]) -> None:
+    import onnxruntime
+
+    folded = fold(*small)
+    empty = np.zeros((1, 3, 16, 16), np.float32)
+    session = onnxruntime.InferenceSession(make_graph(folded, from_pixels=False, int8=False))
+    expected, *_ = session.run(None, {"seen": empty, "searched": empty})
+    session = onnxruntime.InferenceSession(make_graph(folded, from_pixels=True, int8=False))
+    gray, nowhere = np.full((9, 9, 3), 0.5, np.float32), np.zeros((9, 9), np.bool_)
+    useless = [(gray * 2, nowhere), (gray * 0, nowhere), (gray * np.array([1, 0, 0], np.float32), nowhere), (gray, ~nowhere)]
+    for image, ignore in [*useless, (gray * np.nan, ~nowhere)]:
+        light, *_ = session.run(None, {"image": image, "ignore": ignore})
+        np.testing.assert_allclose(light, expected, atol=1e-6)
+
+
 def test_tensorflow_lite_agrees(small: tuple[Model, Profile], vectors: dict[str, np.ndarray]) -> None:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=make_tflite(fold(*small)))
     interpreter.allocate_tensors()
