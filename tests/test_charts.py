@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -296,6 +299,16 @@ def test_an_unreadable_file_costs_its_own_label(folder: Path) -> None:
     page = write_labels(folder, list(labels.values())).read_text()
     assert page.count("<article") == 4
     assert not re.search(r"(src|href)=\"(?!data:)", page)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
+def test_a_name_that_no_manifest_can_hold_costs_its_own_label(folder: Path) -> None:
+    for name in (b"caf\xe9.dng", b" a.dng"):
+        shutil.copy(folder / "a.dng", folder / os.fsdecode(name))
+    done = CliRunner().invoke(app, ["data", "label", str(folder)])
+    assert done.output.count("manifest.csv cannot hold its name; rename it") == 2
+    assert sorted(sample.path.name for sample in read_samples(folder)) == ["a.dng", "turned.dng"]
+    assert (folder / PAGE).read_text().count("<article") == 5
 
 
 def test_the_command_writes_labels_and_a_page(folder: Path) -> None:

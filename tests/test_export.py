@@ -311,7 +311,12 @@ def test_onnx_graphs_give_the_light_of_no_frame_where_nothing_counts(small: tupl
     expected, *_ = session.run(None, {"seen": empty, "searched": empty})
     session = onnxruntime.InferenceSession(make_graph(folded, from_pixels=True, int8=False))
     gray, nowhere = np.full((9, 9, 3), 0.5, np.float32), np.zeros((9, 9), np.bool_)
-    useless = [(gray * 2, nowhere), (gray * 0, nowhere), (gray * np.array([1, 0, 0], np.float32), nowhere), (gray, ~nowhere)]
+    useless = [
+        (gray * 2, nowhere),
+        (gray * 0, nowhere),
+        (gray * np.array([1, 0, 0], np.float32), nowhere),
+        (gray, ~nowhere),
+    ]
     for image, ignore in [*useless, (gray * np.nan, ~nowhere)]:
         light, *_ = session.run(None, {"image": image, "ignore": ignore})
         np.testing.assert_allclose(light, expected, atol=1e-6)

@@ -26,7 +26,7 @@ from c5.colorimetry.temperature import tell_light
 from c5.datasets.sample import cover
 from c5.errors import C5Error, DataError, NotLinearError
 from c5.image import LinearImage
-from c5.io.files import write_file
+from c5.io.files import printable, write_file
 from c5.parallel import in_parallel
 from c5.photos.files import list_photographs
 from c5.photos.photo import Reading as Levels
@@ -162,6 +162,10 @@ def label_photograph(
 ) -> Label:
     """Look for a chart in one photograph of a folder, or where a correction says that it is."""
     corrected = correction is not None
+    text = path.as_posix()
+    if text.encode(errors="replace").decode().strip() != text:
+        reason = f"{printable(folder / path)}: {MANIFEST} cannot hold its name; rename it"
+        return Label(path, None, (1, 1), Refusal(reason, np.inf), [], "none", corrected)
     try:
         photograph = levels.read(folder / path, LOOKED_AT)
     except C5Error as error:

@@ -33,7 +33,7 @@ def make_page(title: str, body: str, *, style: str = "", script: str = "") -> by
         f"<script>{script}</script>" if script else "",
         "</body></html>",
     ]
-    return "\n".join(parts).encode()
+    return "\n".join(parts).encode(errors="replace")  # file names may not be UTF-8
 
 
 def make_table(headings: list[str], rows: list[list[str]], strong: str | None = None) -> str:
