@@ -234,6 +234,19 @@ def test_a_folder_becomes_a_dataset_with_the_chart_masked(folder: Path, plain: S
         assert masked.sum() < 1.4 * chart.sum()
 
 
+def test_a_second_chart_is_masked_even_if_it_is_refused(plain: Shot, tmp_path: Path) -> None:
+    rgb = image_of(plain).rgb
+    (chart,) = find_charts(image_of(plain))
+    other = rgb.copy()
+    other[:, : int(chart.corners[:, 0].mean())] *= np.array([0.75, 0.9, 1], np.float32)  # in two lights
+    np.save(tmp_path / "two.npy", np.concatenate([rgb, other], axis=1))
+    (label,) = label_folder(tmp_path, LEVELS, "X")
+    assert label.illuminant is not None
+    assert angular_error(label.illuminant, plain.lights[0]) < 0.5
+    first, second = sorted(label.outlines, key=lambda outline: float(outline[:, 0].min()))
+    np.testing.assert_allclose(second - first, [[rgb.shape[1], 0]] * 4, atol=8)
+
+
 def test_corrections_are_obeyed(folder: Path) -> None:
     found = by_name(label_folder(folder, LEVELS))["a.dng"]
     height, width = found.size

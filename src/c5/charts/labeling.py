@@ -196,9 +196,9 @@ def label_photograph(
 
 
 def _outlines(charts: list[Chart], scale: Float64s) -> list[Float64s]:
-    """What to mask of those that are charts; if none is, where one was looked for."""
-    read = [chart.outline / scale for chart in charts if isinstance(chart.result, Reading)]
-    return read or [chart.corners / scale for chart in charts]
+    """What to mask: all charts, those without a light too; if none has one, where one was looked for."""
+    known = any(isinstance(chart.result, Reading) for chart in charts)
+    return [(chart.outline if known else chart.corners) / scale for chart in charts]
 
 
 def read_card(image: LinearImage, corners: Float64s) -> Reading | Refusal:
