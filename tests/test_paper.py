@@ -263,6 +263,21 @@ def test_methods_that_learn_nothing_need_no_training_side(tmp_path: Path) -> Non
     assert (line.row, line.images) == ("NUS: gray-world", 11)
 
 
+def test_methods_that_learn_and_that_do_not_are_run_in_one_folder(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    samples = []
+    for dataset, camera in (("NUS", "SonyA57"), ("Gehler-Shi", "Canon5D"), ("Cube+", "Canon550D")):
+        for index, photo in enumerate(render_roll(VirtualCamera.random(rng), 11, rng, (24, 36))):
+            path = tmp_path / f"{camera}-{index}.npy"
+            np.save(path, photo.image.rgb.astype(np.float32))
+            name = f"{dataset}/{camera}/{index:03d}"
+            samples.append(Sample(ImageFile(path), photo.illuminant, camera, dataset, name))
+    rows = select_rows([1], ["Cube+: gray-world", "Cube+: FFCC"])
+    for _ in range(2):
+        lines = run_rows(rows, samples, tmp_path / "run", usual)
+        assert [(line.row, line.images) for line in lines] == [("Cube+: gray-world", 11), ("Cube+: FFCC", 11)]
+
+
 def test_no_rows_are_no_file(tmp_path: Path) -> None:
     np.save(tmp_path / "0.npy", np.full((8, 8, 3), 0.5, np.float32))
     (tmp_path / "manifest.csv").write_text("path,camera,r,g,b\n0.npy,A,1,1,1\n")

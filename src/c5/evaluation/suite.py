@@ -166,7 +166,8 @@ def _find_task(
     if protocol is None:
         return None
     (method,) = find(work.method, Rolls((work.m,), (work.selection,)))
-    place = folder / digest_name(work.setting, sorted(sample.name for sample in used))
+    name = work.setting if protocol.trains else f"{work.setting} {protocol.name}"  # a folder has one protocol
+    place = folder / digest_name(name, sorted(sample.name for sample in used))
     return _Task(_on(protocol, "NUS") if work.setting == "cross-sensor" else protocol, used, method, place)
 
 
@@ -238,8 +239,9 @@ def _describe_settings(method: Method, given: int = 0) -> tuple[str, str]:
     among the data. Seeds are counted elsewhere; a table of matrices belongs to the data."""
     settings = {name: value for name, value in method.settings.items() if name not in ("seeds", "matrices")}
     told = []
-    if config := settings.get("config"):
-        told += [f"{config['epochs']} epochs", *(["bfloat16"] if config.get("bfloat16") else [])]
+    config = settings.get("config", {})
+    if "epochs" in config:  # FFCC has none
+        told += [f"{config['epochs']} epochs", *(["bfloat16"] if config["bfloat16"] else [])]
     if making := settings.get("making"):
         added = 0 if making.get("unless_given") and given else making["count"]
         count = added + given if making["count"] else 0
