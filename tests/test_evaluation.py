@@ -855,6 +855,11 @@ def test_the_command_runs_every_kind_of_method_and_goes_on(tmp_path: Path, monke
         (["--protocol", "cross-sensor", "--method", "ffcc", "--only", "Alp"], "no dataset or camera is called 'Alp'"),
         (["--protocol", "cross-sensor", "--method", "ffcc", "--train", "Alpha"], "are for --protocol split"),
         (["--protocol", "split", "--method", "ffcc"], "a split needs names"),
+        (["--protocol", "synthetic-cameras", "--method", "ffcc"], "needs names to train on alone"),
+        (
+            ["--protocol", "synthetic-cameras", "--method", "ffcc", "--train", "Alpha", "--test", "Beta"],
+            "train on alone",
+        ),
         (["--protocol", "leave-one-dataset-out", "--method", "gray-world"], "nothing is left to train on"),
         (["--protocol", "cross-sensor", "--method", "ffcc+paper"], "matrices=read_matrices"),
     ],

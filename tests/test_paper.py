@@ -19,7 +19,7 @@ from test_evaluation import photographs
 from test_layouts import write_intel_tau
 from typer.testing import CliRunner
 
-from c5 import DataError, Geometry, Grid, LinearImage, ParameterError, ReadError, histogram
+from c5 import C5Error, DataError, Geometry, Grid, LinearImage, ParameterError, ReadError, histogram
 from c5.ccc import locate
 from c5.choices import Recipe, Selection
 from c5.cli.app import app
@@ -276,6 +276,11 @@ def test_methods_that_learn_and_that_do_not_are_run_in_one_folder(tmp_path: Path
     for _ in range(2):
         lines = run_rows(rows, samples, tmp_path / "run", usual)
         assert [(line.row, line.images) for line in lines] == [("Cube+: gray-world", 11), ("Cube+: FFCC", 11)]
+    # Nothing is trained for a row without images to test, though those it is trained on are given.
+    said: list[str] = []
+    run_rows(select_rows([1], ["Cube+ challenge: FFCC"]), samples, tmp_path / "none", usual, say=said.append)
+    assert said == ["table 1, Cube+ challenge: FFCC: left out, its data are not given"]
+    assert not (tmp_path / "none").exists()
 
 
 def test_no_rows_are_no_file(tmp_path: Path) -> None:
@@ -286,6 +291,33 @@ def test_no_rows_are_no_file(tmp_path: Path) -> None:
     assert done.exit_code != 0
     assert not (tmp_path / "out" / "rows.csv").exists()
     assert "rows.csv" not in done.output
+
+
+def test_what_cannot_be_drawn_or_gathered_is_one_line_and_no_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "0.npy", np.full((8, 8, 3), 0.5, np.float32))
+    (tmp_path / "manifest.csv").write_text("path,camera,r,g,b\n0.npy,A,1,1,1\n")
+    data, file, out = str(tmp_path), str(tmp_path / "manifest.csv"), str(tmp_path / "out.png")
+    for name in ("garbage", "latin", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "garbage" / "rows.csv").write_text("garbage\n")
+    (tmp_path / "latin" / "words.md").write_bytes(b"\xe9 <!-- tables -->")
+    garbage, row = str(tmp_path / "garbage"), ["--table", "1", "--row", "NUS: gray-world"]
+    for arguments, message in (
+        (["histograms", data, "-o", out, "--only", "B"], "no dataset or camera is called 'B'; there are A"),
+        (["histograms", data, "-o", f"{file}/out.png"], "is a file; choose another place"),
+        (["curves", str(tmp_path / "run"), "-o", out], "(No such file or directory); give the folder of a run"),
+        (["tables", data, "-o", file, *row], "is a file; choose another place"),
+        (["tables", data, "-o", garbage, *row], "no rows of the paper's tables (no column mean)"),
+        (["tables", data, "-o", out, *row, "--matrices", "no.csv"], "No such file or directory; check it"),
+        (["gather", garbage, "-o", out], "no rows of the paper's tables (no column mean)"),
+        (["page", str(tmp_path / "nowhere")], "no such folder"),
+        (["page", str(tmp_path / "latin")], "cannot be read as text in UTF-8"),
+    ):
+        done = CliRunner().invoke(app, ["paper", *arguments])
+        assert isinstance(done.exception, C5Error), (arguments, done.exception)
+        assert message in str(done.exception)
+        assert "Errno" not in str(done.exception)
+        assert not (tmp_path / "out.png").exists()
 
 
 def test_the_page_on_the_paper_is_what_the_command_makes() -> None:
@@ -357,7 +389,7 @@ def test_the_geometry_of_the_text_moves_with_gains_and_is_read_back_where_it_was
 def test_curves_of_a_single_epoch_are_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
 
-    def keep(figure: Any) -> bytes:
+    def keep(figure: Any, _: str) -> bytes:
         drawn.append(figure)
         return b"kept"
 
@@ -390,6 +422,7 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
         draw_curves(tmp_path / "curves.png", [tmp_path / "smooth", tmp_path / "rough"]),
     ]
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000 for path in drawn)
+    assert draw_curves(tmp_path / "curves.jpg", [tmp_path / "smooth"]).read_bytes().startswith(b"\xff\xd8")
     with pytest.raises(ReadError, match="folder of a run"):
         draw_curves(tmp_path / "no.png", [tmp_path])
 

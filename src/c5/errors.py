@@ -51,6 +51,11 @@ class WorkerError(C5Error):
     """A worker process or machine is gone, or cannot be used."""
 
 
+def reason(error: Exception) -> str:
+    """What an error says; a system error without its number and path."""
+    return str(getattr(error, "strerror", None) or error)
+
+
 def check_range(name: str, value: float, low: float, high: float = inf) -> None:
     """Raise an error that names the parameter if its value is out of range."""
     if not low <= value <= high:

@@ -36,8 +36,8 @@ def new_plot(width: float, height: float) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def encode_figure(figure: Figure, **options: Any) -> bytes:
-    """A PNG file."""
+def encode_figure(figure: Figure, name: str = "", **options: Any) -> bytes:
+    """The content of a PNG file, or of a JPEG file where its name says so."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", **options)
+    figure.savefig(buffer, format="jpeg" if name.lower().endswith((".jpg", ".jpeg")) else "png", **options)
     return buffer.getvalue()

@@ -117,13 +117,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per
 
 
 def check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to replace what exists, and in any case what is in the catalog, before the work begins."""
+    """Refuse to replace what exists, what is in the catalog, and a folder that cannot be, before the work begins."""
+    from c5.io.files import check_folder
+
     try:
         files = [file for file in (path.iterdir() if path.is_dir() else [path]) if file.exists()]
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror}; choose another place") from error
     if files and not overwrite:
         raise WriteError(f"{path}: exists already; choose another name or give --overwrite")
+    check_folder(path.parent)
     if files:
         _refuse_cataloged(files)
 
@@ -131,7 +134,10 @@ def check_free(path: Path, overwrite: bool) -> None:
 def check_plots(folder: Path | None, overwrite: bool) -> None:
     """Refuse a folder that holds plots, and complain if they cannot be drawn, before the work begins."""
     if folder is not None:
+        from c5.io.files import check_folder
+
         need_matplotlib()
+        check_folder(folder)
         for plot in sorted(folder.glob("*.png")):
             check_free(plot, overwrite)
 

@@ -121,7 +121,7 @@ def page(
 
 
 OutPicture = Annotated[Path, typer.Option("--out", "-o", help="The picture to write, .png or .jpg.")]
-Only = Annotated[list[str] | None, typer.Option("--only", help="Use only these cameras.")]
+Only = Annotated[list[str] | None, typer.Option("--only", help="Use only these datasets or cameras.")]
 
 
 @app.command()
@@ -129,9 +129,11 @@ def histograms(data: Datasets, out: OutPicture, overwrite: Overwrite = False, on
     """Draw the mean histogram of each camera with the mean of its lights."""
     from c5.datasets import read_samples
     from c5.evaluation.figures import draw_mean_histograms
+    from c5.evaluation.protocols import select_samples
 
     check_free(out, overwrite)
-    samples = [sample for sample in read_samples(data) if not only or sample.camera in only]
+    samples = read_samples(data)
+    samples = select_samples(samples, only) if only else samples
     console.print(draw_mean_histograms(out, samples, lambda items: show_progress(items, "counting")))
 
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from c5.datasets.sample import Capture, Pixels, Problem, Sample
-from c5.errors import C5Error, DataError, ReadError, WriteError
+from c5.errors import C5Error, DataError, ReadError, WriteError, reason
 from c5.io.archives import inflate
 from c5.io.files import NOT_OWN
 from c5.io.shapes import MATRIX, THREE, OrNull, check_shape, parse_json
@@ -104,7 +104,7 @@ class Container:
             with open_regular(self.path) as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise ReadError(f"{self.path}: cannot be read: {error}; check the path") from None
+            raise ReadError(f"{self.path}: cannot be read: {reason(error)}; check the path") from None
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs to read records of the same file; of the large index, only the features."""

@@ -17,7 +17,7 @@ from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label
 from c5.datasets.sample import Found, ImageFile, Sample
-from c5.errors import DataError
+from c5.errors import DataError, reason
 from c5.regular import read_text
 
 NAME = "folder"
@@ -54,7 +54,7 @@ def _read_illuminant(path: Path) -> Float64s:
     except FileNotFoundError:
         raise DataError(f"{path}: missing; complete the folder or remove the image") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not JSON ({error}); write it again or remove the image") from None
+        raise DataError(f"{path}: not JSON ({reason(error)}); write it again or remove the image") from None
     key = next((key for key in KEYS if isinstance(metadata, dict) and key in metadata), None)
     if key is None:
         raise DataError(f"{path}: has neither {' nor '.join(KEYS)}; add the illuminant or remove the image")

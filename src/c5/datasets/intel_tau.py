@@ -19,7 +19,7 @@ from c5.color import Float64s
 from c5.datasets.glance import files_below, glance
 from c5.datasets.labels import as_label, read_numbers
 from c5.datasets.sample import Found, ImageFile, Sample
-from c5.errors import DataError
+from c5.errors import DataError, reason
 from c5.regular import read_text
 
 NAME = "intel-tau"
@@ -68,7 +68,7 @@ def _read_fold(path: Path) -> dict[str, int]:
     try:
         lines = read_text(path).split()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as text ({error}); download it again") from None
+        raise DataError(f"{path}: cannot be read as text ({reason(error)}); download it again") from None
     if not number:
         return {}
     return {PurePosixPath(line.replace("\\", "/")).with_suffix("").as_posix(): int(number[-1]) for line in lines}

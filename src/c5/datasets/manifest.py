@@ -19,7 +19,7 @@ import numpy as np
 from c5.color import Float64s
 from c5.datasets.labels import as_label
 from c5.datasets.sample import Found, ImageFile, Levels, Problem, Sample
-from c5.errors import DataError, DataWarning
+from c5.errors import DataError, DataWarning, reason
 from c5.regular import open_regular
 
 NAME = "manifest"
@@ -79,7 +79,7 @@ def _read_rows(manifest: Path) -> Iterator[tuple[int, dict[str, str]]]:
     except FileNotFoundError:
         raise DataError(f"{manifest}: missing; write one with the columns {', '.join(COLUMNS)}") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{manifest}: cannot be read as CSV ({error}); save it as CSV in UTF-8") from None
+        raise DataError(f"{manifest}: cannot be read as CSV ({reason(error)}); save it as CSV in UTF-8") from None
 
 
 def _check_header(manifest: Path, header: list[str]) -> None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from c5.color import Float64s, angular_error, as_illuminant, reproduction_error
 from c5.datasets import Sample
 from c5.datasets.prepared import prepare
-from c5.errors import DataError, ParameterError, ReadError, WorkerError
+from c5.errors import DataError, ParameterError, ReadError, WorkerError, reason
 from c5.evaluation.estimates import check_estimates, write_estimates
 from c5.evaluation.methods import Estimates, Method, Task, Track, digest_name, slug
 from c5.evaluation.methods import digest as make_digest
@@ -342,7 +342,7 @@ def _load(path: Path, key: str) -> tuple[dict[str, Estimates], dict[str, Any]] |
             parts = dict(arrays)
         made = parse_json(str(parts.get("made", "")), dict)
     except (OSError, ValueError, EOFError, ReadError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged ({error}); remove it, and the fold is run again") from error
+        raise DataError(f"{path}: damaged ({reason(error)}); remove it, and the fold is run again") from error
     if str(parts.get("key")) != key:
         return None
     variants = [name.partition(" ")[2] for name in parts if name.startswith("illuminants ")]

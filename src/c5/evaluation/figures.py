@@ -15,7 +15,7 @@ from c5.choices import Selection
 from c5.color import Float32s, Float64s, angular_error, rgb_to_uv
 from c5.datasets import Sample
 from c5.demo import VirtualCamera, render_roll
-from c5.errors import DataError, ParameterError, ReadError
+from c5.errors import DataError, ParameterError, ReadError, reason
 from c5.evaluation.estimates import Outcome, read_estimates
 from c5.evaluation.plots import COLORS
 from c5.histograms import Grid, histogram
@@ -60,7 +60,7 @@ def draw_mean_histograms(path: Path, samples: Sequence[Sample], track: Track = i
         axes.tick_params(labelsize=7)
     figure.supxlabel("u = ln(g / r)", fontsize=9)
     figure.supylabel("v = ln(g / b)", fontsize=9)
-    return write_file(path, encode_figure(figure))
+    return write_file(path, encode_figure(figure, path.name))
 
 
 def draw_filters(path: Path, model: Model, cameras: int, seed: int) -> Path:
@@ -100,7 +100,7 @@ def draw_filters(path: Path, model: Model, cameras: int, seed: int) -> Path:
                 axes.set_title(headings[place], fontsize=9)
             if place == 0:
                 axes.set_ylabel(f"camera {row + 1}\n{off:.1f}° off", fontsize=9)
-    return write_file(path, encode_figure(figure))
+    return write_file(path, encode_figure(figure, path.name))
 
 
 def draw_balanced(
@@ -157,19 +157,20 @@ def draw_curves(path: Path, runs: Sequence[Path]) -> Path:
         one.yaxis.set_minor_formatter("{x:g}")
         if one.lines:
             one.legend(frameon=False, fontsize=8)
-    return write_file(path, encode_figure(figure))
+    return write_file(path, encode_figure(figure, path.name))
 
 
 def _read_log(run: Path) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
     """Epochs with the training error of each, and with the mean error on what was held out where it was measured."""
+    path = run / "log.csv"
     try:
-        rows = list(csv.DictReader(io.StringIO(read_text(run / "log.csv"))))
+        rows = list(csv.DictReader(io.StringIO(read_text(path))))
         training = [(int(row["epoch"]), float(row["training_error"])) for row in rows]
         held = [(int(row["epoch"]), float(row["validation_mean"])) for row in rows if row["validation_mean"]]
     except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
-        raise ReadError(f"{run / 'log.csv'}: no log of a training run ({error}); give the folder of a run") from error
+        raise ReadError(f"{path}: no log of a training run ({reason(error)}); give the folder of a run") from error
     if not training:
-        raise ReadError(f"{run / 'log.csv'}: no epoch is done yet")
+        raise ReadError(f"{path}: no epoch is done yet; train on, or leave this run out")
     return training, held
 
 

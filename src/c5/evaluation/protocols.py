@@ -212,7 +212,7 @@ def mapped_split(sources: Sequence[str], target: Sequence[str]) -> Protocol:
     return Protocol("mapped-split", f"images of {', '.join(sources)} mapped to {', '.join(target)}", folds)
 
 
-def synthetic_cameras(source: Sequence[str]) -> Protocol:
+def synthetic_cameras(source: Sequence[str], test: Sequence[str] = ()) -> Protocol:
     """Trained on a camera, tested on images made from its own, as other cameras would see them."""
 
     def folds(samples: Sequence[Sample]) -> list[Fold]:
@@ -224,6 +224,8 @@ def synthetic_cameras(source: Sequence[str]) -> Protocol:
             for camera, tested in _split(made, "camera").items()
         ]
 
+    if not source or test:
+        raise ParameterError("synthetic-cameras needs names to train on alone; it tests what images were made for")
     return Protocol("synthetic-cameras", f"{', '.join(source)}, tested as others would see it", folds, tests_made=True)
 
 
@@ -260,7 +262,7 @@ SPLITS: dict[str, Callable[[Sequence[str], Sequence[str]], Protocol]] = {
     "split": split_by_name,
     "known-camera": partial(split_by_name, known_camera=True),
     "mapped-split": mapped_split,
-    "synthetic-cameras": lambda train, _: synthetic_cameras(train),
+    "synthetic-cameras": synthetic_cameras,
 }
 """Protocols that take names of what to train on and what to test."""
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from c5.choices import Format
-from c5.errors import DataError
+from c5.errors import DataError, reason
 from c5.evaluation.by_light import count_lights, light_means
 from c5.evaluation.results import Results, Row
 from c5.evaluation.significance import find_differences
@@ -272,15 +272,15 @@ def write_report(folder: Path, style: Format = Format.MARKDOWN) -> str:
         if path.suffix == ".json":
             parts.append((path.stem, 1, format_results(Results.load(path), style)))
         elif style is Format.MARKDOWN:
-            parts.append((path.stem, 0, _read_words(path)))
+            parts.append((path.stem, 0, read_words(path)))
     return "\n\n".join(text.strip() for *_, text in sorted(parts)) + "\n"
 
 
-def _read_words(path: Path) -> str:
+def read_words(path: Path) -> str:
     try:
         return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as text in UTF-8 ({error}); write it again") from None
+        raise DataError(f"{path}: cannot be read as text in UTF-8 ({reason(error)}); write it again") from None
 
 
 def format_results(results: Results, style: Format) -> str:

@@ -15,15 +15,15 @@ import numpy as np
 from c5.augmentation import Augmentation, augment
 from c5.colorimetry.matrices import CameraMatrices
 from c5.datasets import Sample
-from c5.errors import C5Error, DataError
+from c5.errors import C5Error, DataError, reason
 from c5.evaluation.evaluating import Done, evaluate
 from c5.evaluation.methods import Method, Rolls, Track, digest, digest_name
 from c5.evaluation.paper import CLASSICAL, SETTINGS, TABLES, TESTED, PaperRow, Work, count_published, make_rows
 from c5.evaluation.protocols import Fold, Protocol, make_folds
-from c5.evaluation.report import format_csv
+from c5.evaluation.report import format_csv, read_words
 from c5.evaluation.results import Results, Row
 from c5.evaluation.significance import FEWEST, image_errors, interval
-from c5.io.files import write_file
+from c5.io.files import check_folder, write_file
 from c5.metrics import Statistics
 from c5.parallel import in_parallel
 from c5.regular import read_regular, read_text
@@ -92,8 +92,10 @@ def run_rows(
 
     `matrices` of cameras are needed for synthetic test cameras.
     """
+    check_folder(folder)
     measured = {(line.table, line.row): line for line in load_rows(folder)}
-    works = dict.fromkeys((row.work for row in rows), None)
+    cameras = {(sample.dataset, sample.camera) for sample in samples if not sample.made}
+    works = dict.fromkeys(row.work for row in rows if _has_images(row, cameras))
     found: dict[Work, _Task] = {}
     failed: set[Work] = set()
     for work in works:
@@ -127,10 +129,11 @@ def run_rows(
         for _ in in_parallel(partial(run, ahead=True), found, jobs):
             pass
     for row in rows:
-        results = run(row.work) if row.work in found else None
+        known = row.work in found and _has_images(row, cameras)
+        results = run(row.work) if known else None
         line = None if results is None else _measure(row, results, found[row.work].method)
         if line is None:
-            stopped = row.work in failed or (row.work in found and results is None)
+            stopped = row.work in failed or (known and results is None)
             why = "not run, for the reason above" if stopped else "left out, its data are not given"
             say(f"table {row.table}, {row.name}: {why}")
             continue
@@ -141,6 +144,12 @@ def run_rows(
         save_rows(folder, measured.values())
         say(f"table {row.table}, {row.name}: {line.figures.mean:.2f} (published: {row.figures['mean']})")
     return list(measured.values())
+
+
+def _has_images(row: PaperRow, cameras: set[tuple[str, str]]) -> bool:
+    """Whether there is anything to test for a row; images of synthetic cameras are made of others."""
+    tested = set(row.tested_on.split("/"))
+    return row.setting == "synthetic-cameras" or any(tested <= {*each} for each in cameras)
 
 
 class _Task(NamedTuple):
@@ -256,10 +265,14 @@ def load_rows(folder: Path) -> list[Measured]:
     if not path.exists():
         return []
     try:
-        lines = list(csv.DictReader(io.StringIO(read_text(path))))
+        lines = csv.DictReader(io.StringIO(read_text(path)))
+        if missing := {"table", "row", "mean"} - set(lines.fieldnames or ()):
+            raise ValueError(f"no column {min(missing)}")
         return [Measured.from_csv(line) for line in lines]
     except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: no rows of the paper's tables ({error}); remove it and run them again") from error
+        raise DataError(
+            f"{path}: no rows of the paper's tables ({reason(error)}); remove it, run them again"
+        ) from error
 
 
 def save_rows(folder: Path, lines: Iterable[Measured]) -> Path:
@@ -282,7 +295,9 @@ def gather_rows(folders: Sequence[Path], out: Path) -> Path:
 def make_checklist(folder: Path, find: FindMethods) -> str:
     """The page on the paper: the text in a folder, with its tables in place of `<!-- tables -->`. `find` finds methods
     with their usual settings; rows with others are marked."""
-    words = "\n\n".join(read_text(path).strip() for path in sorted(folder.glob("*.md")))
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; give one with rows.csv and the text of the page")
+    words = "\n\n".join(read_words(path).strip() for path in sorted(folder.glob("*.md")))
     if "<!-- tables -->" not in words:
         raise DataError(
             f"{folder}: its text has no place for the tables; write <!-- tables --> in one of its .md files"

@@ -14,7 +14,7 @@ from c5.choices import Recipe
 from c5.colorimetry.matrices import read_matrices
 from c5.datasets import Sample
 from c5.datasets.facts import leave_out, match_name
-from c5.errors import DataError, ParameterError
+from c5.errors import DataError, ParameterError, reason
 from c5.io.shapes import check_shape
 from c5.regular import read_regular
 
@@ -104,7 +104,7 @@ def digest_table(path: str | None) -> str:
     try:
         content = b"" if path is None else read_regular(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        raise DataError(f"{path}: cannot be read: {reason(error)}; check the path") from None
     return hashlib.sha256(content).hexdigest()[:16]
 
 
