@@ -28,6 +28,7 @@ from c5.classical import METHODS
 from c5.cli.app import PANELS, app
 from c5.cli.console import FLAGS, Follower, progress_bar, show_progress
 from c5.io.raw import read_photograph
+from c5.training.config import RealTraining
 
 PACKAGE = Path(errors.__file__).parent
 
@@ -450,6 +451,26 @@ def test_progress_in_a_file_is_a_line_now_and_then(
     follow("listing", 1000, 0)
     said = capsys.readouterr().err.splitlines()
     assert said == ["listing: 700, 2 a second, 0:05:00 taken", "listing: 1000, 2 a second, 0:10:00 taken"]
+
+
+def test_the_time_left_of_a_training_is_that_of_epochs_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from c5.training.loop import Epoch
+    from c5.training.run import Progress, TrainingPlan
+
+    now = [0.0]
+    monkeypatch.setattr("c5.cli.console.time.monotonic", lambda: now[0])
+
+    def run(*_: Any, report: Any, **__: Any) -> None:
+        for number in range(4, 11):  # resumed after three
+            now[0] += 100
+            report(TrainingPlan(RealTraining(epochs=10), [], []), Progress(Epoch(number, 1, 2), None))
+
+    monkeypatch.setattr("c5.training.command.run_training", run)
+    said = CliRunner().invoke(app, ["train", "--resume", str(tmp_path)]).stderr.splitlines()
+    assert said[0] == "training: epoch: 5 of 10, loss 1.00, error 2.00°, 0:01:40 taken, 0:08:20 left"
+    assert said[-2] == "training: epoch: 10 of 10, loss 1.00, error 2.00°, 0:10:00 taken, 0:00:00 left"
 
 
 def test_train_on_real_images_stop_and_resume(test_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

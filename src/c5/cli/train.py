@@ -119,7 +119,8 @@ def _run(
             total, epoch = planned.config.epochs, done.epoch
             text = f"loss {epoch.loss:.2f}, error {epoch.error:.2f}°"
             if not shown:
-                shown.append((progress.add_task("training", total=total), Log("training: epoch", total)))
+                log = Log("training: epoch", total, first=epoch.number)  # its time is not known
+                shown.append((progress.add_task("training", total=total), log))
             progress.update(shown[0][0], completed=epoch.number, description=f"training: {text}")
             shown[0][1].advance(epoch.number, f", {text}")
             if done.validation is not None:

@@ -133,6 +133,7 @@ class C5:
             images = add_made(task, self.making, (training_feature(config),))
             left = range(count_epochs(folder), config.epochs)
             shown = iter(task.track(left, f"{self.name}, seed {config.seed}, {task.fold.name}"))
+            next(shown, None)  # the first has begun
             train(plan, images, folder, report=lambda _: next(shown, None), checkpoint_seconds=10, unseen=unseen)
         return load_network(folder, config)
 
