@@ -205,7 +205,7 @@ def _find_setting(table: int, one: dict[str, str]) -> str:
     if table == 7:
         return "camera-specific" if protocol == "camera-specific" else "challenge"
     if table == 11:
-        return "synthetic-cameras" if "synthetic" in one["method"] else "other-cameras"
+        return "synthetic-cameras" if protocol == "synthetic-cameras" else "other-cameras"
     if protocol == "leave-one-camera-out":
         return "cross-sensor"
     return PLACES.get(tested_on, "") if protocol in ("any", "leave-one-dataset-out") else ""
