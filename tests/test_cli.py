@@ -323,7 +323,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "exists": (["calibrate", folder, "-o", good], "--overwrite"),
         "exists too": (["explain", good, "-o", good], "--overwrite"),
         "exists as well": (["convert", folder / "a.jpg", "-o", good], "--overwrite"),
-        "unwritable": (["calibrate", folder, "-o", good / "p"], "cannot be written"),
+        "unwritable": (["calibrate", folder, "-o", good / "p"], "is a file; choose another place"),
         "a shoot and a method": (["demo", "--shoot", "hike", "--method", "x", "-o", folder / "s"], "leave it out"),
         "an unknown shoot": (["demo", "--shoot", "nonsense", "-o", folder / "s"], "there are wedding, hike"),
         "a picture of nothing": (["learn", folder, "-o", folder / "look.png"], "add --show"),
