@@ -257,6 +257,24 @@ def test_a_person_corrects_agrees_and_takes_back_with_keys_alone(page: Page, ses
     page.press(Keys.ESCAPE)
 
 
+def test_a_correction_keeps_the_place_among_the_doubtful(page: Page, session: Session) -> None:
+    """The next photograph is the next doubtful one, though what is corrected counts as settled."""
+    page.choose("0001.dng")
+    page.press("o", Keys.HOME, Keys.ARROW_RIGHT, Keys.ENTER)  # broken.dng comes first
+    wait_for(lambda: page.find("after").is_displayed())
+    order = "return (await import('./static/store.js')).store.list.map((photo) => photo.name)"
+    names = page.run(order)
+    page.press("]")
+    wait_for(lambda: rows(session)[names[1]]["warmer"] == 3)
+    wait_for(lambda: page.find("undo").is_enabled())
+    assert page.run(order) == names
+    page.press(Keys.ARROW_RIGHT)
+    assert page.text("name") == names[2]
+    page.undo()
+    wait_for(lambda: rows(session)[names[1]]["warmer"] == 0)
+    page.press(Keys.ESCAPE, "oo")
+
+
 def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
     page.choose("0001.dng")
     page.press(Keys.ENTER)

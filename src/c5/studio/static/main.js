@@ -15,7 +15,7 @@ const FASTEST = 700;
 const SLOWEST = 2000;
 
 const KEYS = [
-  ["← → ↑ ↓, Home, End, Page", "go from photograph to photograph; with Shift, select"],
+  ["← → ↑ ↓, Home, End, PgUp, PgDn", "go from photograph to photograph; with Shift, select"],
   ["Enter or Space", "look at it large; Escape goes back"],
   ["[ ]", "colder, warmer; with Shift, in larger steps"],
   ["; '", "greener, more magenta"],

@@ -82,7 +82,9 @@ export async function request(path, wish) {
 
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0); // not by the letters of a language, which takes fifty times as long
 export const byTime = (a, b) => compare(a.time || "", b.time || "") || compare(a.name, b.name);
-const doubt = (photo) => (photo.failure ? 1000 : photo.agreed ? (photo.doubt || 0) - 1000 : photo.doubt || 0);
+// What is decided goes to the end, except for the photograph that is being looked at.
+const settled = (photo) => photo.agreed && photo.id !== store.active;
+const doubt = (photo) => (photo.failure ? 1000 : settled(photo) ? (photo.doubt || 0) - 1000 : photo.doubt || 0);
 
 export function arrange() {
   const all = [...store.photos.values()].sort(byTime);
