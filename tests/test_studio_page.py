@@ -275,6 +275,17 @@ def test_a_correction_keeps_the_place_among_the_doubtful(page: Page, session: Se
     page.press(Keys.ESCAPE, "oo")
 
 
+def test_the_page_says_what_was_approved(page: Page, session: Session) -> None:
+    page.choose("0001.dng")
+    page.press("a")
+    wait_for(lambda: page.text("said") == "0001.dng looks right")
+    page.press("A")
+    wait_for(lambda: page.text("said").endswith(" photographs look right"))
+    for _ in range(2):
+        page.undo()
+    wait_for(lambda: not any(row["agreed"] for row in rows(session).values()))
+
+
 def test_a_slider_is_followed_without_asking_anybody(page: Page) -> None:
     page.choose("0001.dng")
     page.press(Keys.ENTER)

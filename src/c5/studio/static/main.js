@@ -222,8 +222,6 @@ const tell = (error) => say(error.message);
 
 // What can be done
 
-const all = (ids) => (ids.length > 1 ? `${ids.length} photographs` : "it");
-
 function apply(to) {
   const ids = chosen();
   if (!ids.length) return;
@@ -237,7 +235,8 @@ function agree(whole) {
   const agreed = whole ? true : !photo.agreed;
   const next = store.list[indexOf(photo.id) + 1];
   act({ do: "agree", ids, agreed }).then(() => {
-    say(agreed ? `${all(ids)}: looks right` : `${all(ids)}: not right yet`);
+    const several = `${ids.length} photographs ${agreed ? "look right" : "are not right yet"}`;
+    say(ids.length > 1 ? several : `${photo.name} ${agreed ? "looks right" : "is not right yet"}`);
     if (agreed && !whole && ids.length === 1 && next) select(next.id);
   }, tell);
 }
