@@ -179,8 +179,9 @@ def test_the_page_says_when_a_profile_does_not_help(sensor: Sensor) -> None:
 
     for known, words in (
         ([1.0] * 6, ""),
-        ([5.0] * 6, "the profile makes estimates worse"),
-        ([1.0, 5.0] * 3, "the profile is of no clear use"),
+        ([5.0] * 6, "the profile makes estimates worse: it raises the mean error by 2.00°"),
+        ([1.0, 6.0] * 3, "the profile is of no clear use: it raises the mean error by 0.50°. On other"),
+        ([1.0, 1.0, 1.0, 1.0, 1.0, 9.0], "the profile is of no clear use: it lowers the mean error by 0.67°"),
     ):
         page = make_report(with_errors(known)).decode()
         assert ("On these shots, the profile" in page) == bool(words)

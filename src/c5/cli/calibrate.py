@@ -50,4 +50,4 @@ def calibrate(
     assert profile is not None  # a roll of a folder has one
     path = replace(profile, camera=camera or profile.camera).save(out)
     size = path.stat().st_size / 1000
-    console.print(f"{path}: profile of {plural(profile.n_images, 'image')} for the model {loaded.name}, {size:.0f} KB")
+    console.print(f'{path}: profile of {plural(profile.n_images, "image")} for the model "{loaded.name}", {size:.0f} KB')

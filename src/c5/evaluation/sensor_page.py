@@ -49,7 +49,7 @@ def make_report(sensor: Sensor) -> bytes:
     shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)
     advice = "".join(f"<li>{escape(line)}</li>" for line in advise(sensor))
     body = f"""<h1>{escape(sensor.camera)}</h1>
-<p class="faint">How well the light is found on this sensor, by the model {escape(sensor.model)} and by every
+<p class="faint">How well the light is found on this sensor, by the model "{escape(sensor.model)}" and by every
 method that needs no training. Errors are angles between lights in camera RGB. A profile is made of other shots than
 the one tested.</p>
 <div class="cards">{shown}</div>
@@ -80,8 +80,9 @@ def _gain(sensor: Sensor) -> str:
         return ""
     what = "makes estimates worse" if high < 0 else "is of no clear use"
     return (
-        f"<p>On these shots, the profile {what}: it lowers the mean error by {gain:.2f}°, and over other shots of this "
-        f"kind by {low:.2f}° to {high:.2f}° (95 %); below zero, it raises it.</p>"
+        f"<p>On these shots, the profile {what}: it {'raises' if gain < 0 else 'lowers'} the mean error by "
+        f"{abs(gain):.2f}°. On other shots of this kind, the mean error would change by {-high:+.2f}° to {-low:+.2f}° "
+        "(95 %).</p>"
     )
 
 

@@ -77,7 +77,7 @@ def write_c(folded: Folded, vector: LinearImage, *, int8: bool, prefix: str = "c
     kind = "int8 weights" if int8 else "float weights"
     camera = f"the camera {folded.camera}" if folded.camera else "no camera in particular"
     grid = folded.grid
-    about = f"Made by C5: the model {_plain(folded.name)} ({folded.identity}) for {_plain(camera)}, {kind}."
+    about = f'Made by C5: the model "{_plain(folded.name)}" ({folded.identity}) for {_plain(camera)}, {kind}.'
     words: dict[str, Any] = {
         "bins": grid.bins,
         "channels": grid.channels,

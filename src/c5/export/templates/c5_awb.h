@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define C5_BINS $bins         /* bins of a histogram along u, and along v */
+#define C5_BINS $bins          /* bins of a histogram along u, and along v */
 #define C5_SEEN $channels           /* histograms of a frame: pixels by powers of their brightness, then gradients */
 #define C5_MAPS $maps           /* filters for each of them, a bias$and_gain */
 #define C5_WORKSPACE $workspace /* floats */
