@@ -218,9 +218,8 @@ def test_every_classical_method_runs(demo: Path, method: str) -> None:
 def test_a_profile_is_the_roll_it_was_made_of(demo: Path, tmp_path: Path) -> None:
     file = min((demo / "roll").glob("*.dng"))
     made = c5("calibrate", demo / "roll", "-o", tmp_path / "camera.c5profile")
-    assert 'profile of 6 images for the model "bundled"' in " ".join(made.stdout.split())
     assert made.returncode == 0, made.stderr
-    assert "6 images" in made.stdout
+    assert 'profile of 6 images for the model "bundled"' in " ".join(made.stdout.split())
     with_roll = c5("estimate", file, "--roll", demo / "roll", "--json").stdout
     assert c5("estimate", file, "--profile", tmp_path / "camera.c5profile", "--json").stdout == with_roll
     assert c5("estimate", file, "--json").stdout != with_roll

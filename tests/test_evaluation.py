@@ -432,6 +432,7 @@ def test_errors_by_the_color_of_the_light(tmp_path: Path) -> None:
     assert light_means(results, results.rows[0], "NUS") == [3.0, 2.0, 2.0, 4.0, None, 4.0, 2.0]
     text = format_results(results, Format.MARKDOWN)
     assert "| c5, m = 9 | **3.00** | **2.00** | **2.00** | **4.00** | - | **4.00** | **2.00** |" in text
+    assert "NUS, mean error by the color of the light; -: fewer than 5 images" in text
     by_light = {row["light"]: (row["images"], row["mean"]) for row in records_of(results) if row["light"]}
     assert by_light.pop("day") == ("120", "2.0")
     assert by_light == {"shade": ("40", "3.0"), "neon": ("40", "2.0"), "lamp": ("40", "4.0"), "warm": ("40", "4.0")}
@@ -1088,7 +1089,7 @@ def test_a_camera_with_few_images_says_how_many_rolls_hold(rendered: list[Sample
     assert real["A", "random"] == ["4", "4"]
     assert real["B", "random"] == ["3", "3"]
     assert real["", "random"] == ["4", "9"]  # of the dataset: as it was asked for
-    assert "it is at most 4 on A, at most 3 on B." in format_results(results, Format.MARKDOWN)
+    assert "in effect, m is at most 4 on A, at most 3 on B." in format_results(results, Format.MARKDOWN)
 
 
 def test_single_folds_run_in_a_folder_that_has_results(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from c5.choices import Format
 from c5.errors import DataError, reason
-from c5.evaluation.by_light import count_lights, light_means
+from c5.evaluation.by_light import FEWEST, count_lights, light_means
 from c5.evaluation.results import Results, Row
 from c5.evaluation.significance import find_differences
 from c5.metrics import BOUND_FACTOR, UNKNOWN_DEG, Statistics, coverage
@@ -121,8 +121,9 @@ def make_light_table(results: Results, dataset: str) -> Table | None:
     ]
     counts = count_lights(results, dataset)
     headings = [name if count is None else f"{name} ({count})" for name, count in counts.items()]
-    title = f"{dataset}, mean error by the color of the light"
-    return Table(title, headings, lines) if any(set(line.cells) != {"-"} for line in lines) else None
+    cells = {cell for line in lines for cell in line.cells}
+    few = f"; -: fewer than {FEWEST} images" if "-" in cells else ""
+    return Table(f"{dataset}, mean error by the color of the light{few}", headings, lines) if cells > {"-"} else None
 
 
 def make_difference_table(results: Results, dataset: str) -> Table | None:
@@ -306,7 +307,7 @@ def _notes(results: Results) -> list[str]:
     if not fewer:
         return []
     told = ", ".join(f"at most {real} on {camera}" for camera, real in sorted(fewer.items()))
-    return [f"Some cameras have fewer images than m, and rolls repeat them: it is {told}.\n"]
+    return [f"Some cameras have fewer images than m, so their rolls repeat images: in effect, m is {told}.\n"]
 
 
 def _commands(results: Results) -> str:
