@@ -203,7 +203,7 @@ def test_estimate_prints_a_table_and_json(demo: Path) -> None:
         assert 0 < line["uncertainty_deg"] < line["bound_deg"]
         assert line["kelvin_low"] < line["kelvin"] < line["kelvin_high"]
         assert line["tint_bound"] > 0
-    assert f"{lines[0]['kelvin']} ({lines[0]['kelvin_low']}-{lines[0]['kelvin_high']})" in alone.stdout
+    assert f"{lines[0]['kelvin']} ({lines[0]['kelvin_low']} to {lines[0]['kelvin_high']})" in alone.stdout
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -49,5 +49,5 @@ def calibrate(
     profile = read_roll(folder, loaded, Reading(black, white, assume_srgb), zones=averaged).profile
     assert profile is not None  # a roll of a folder has one
     path = replace(profile, camera=camera or profile.camera).save(out)
-    size = path.stat().st_size / 1000
-    console.print(f'{path}: profile of {plural(profile.n_images, "image")} for the model "{loaded.name}", {size:.0f} KB')
+    size, images = path.stat().st_size / 1000, plural(profile.n_images, "image")
+    console.print(f'{path}: profile of {images} for the model "{loaded.name}", {size:.0f} KB')

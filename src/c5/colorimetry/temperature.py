@@ -122,7 +122,7 @@ def show_told(row: Mapping[str, int | float]) -> tuple[str, str]:
     """The temperature and the tint of `ToldLight.as_row`, each with its bounds."""
     kelvin, tint = show_kelvin(row["kelvin"]), f"{row['tint']:+d}"
     if "kelvin_low" in row:
-        bounds = f"{show_kelvin(row['kelvin_low'])}-{show_kelvin(row['kelvin_high'])}"
+        bounds = f"{show_kelvin(row['kelvin_low'])} to {show_kelvin(row['kelvin_high'])}"
         return f"{kelvin} ({bounds})", f"{tint} ± {row['tint_bound']:.0f}"
     return kelvin, tint
 
