@@ -586,7 +586,7 @@ def test_the_command_says_what_is_wrong_in_one_line_and_begins_no_file(shelf: Pa
     for arguments, message in [
         ([], "Alpha: no matrices of this camera are known; give --matrices FILE"),
         (["--augmentation", "magic"], "there are paper, sampling, clustering, virtual, catalog"),
-        (["--target", "Bet"], "no camera is called 'Bet'; there are Alpha, Beta, Gamma"),
+        (["--target", "Bet"], "no camera is called 'Bet'; the data have Alpha, Beta, Gamma"),
         (["--exclude", "Alph"], "--exclude Alph: neither in the data nor among the matrices"),
     ]:
         done = c5("augment", data, "-o", out, *arguments)

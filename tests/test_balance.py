@@ -652,7 +652,7 @@ def test_interrupted_it_leaves_what_is_written_and_says_how_to_go_on(tmp_path: P
     _, complained = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in complained
-    assert "c5: stopped; what is written stays, and the same command goes on from there" in complained
+    assert "c5: stopped; what is written stays, and the same command continues from there" in complained
     left = files_of(tmp_path / "out")
     assert 0 < len(left) < len(photos)
     assert run(*command)[0] == 0

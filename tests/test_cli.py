@@ -302,7 +302,7 @@ def bad_files(folder: Path) -> dict[str, tuple[list[object], str]]:
         "cut short": (["estimate", folder / "cut.png"], "damaged"),
         "unknown method": (["estimate", good, "--method", "magic"], "gray-world"),
         "method and roll": (["estimate", good, "--method", "gray-world", "--roll", folder], "leave out --roll"),
-        "unknown model": (["estimate", good, "--model", "magic"], "there are bundled"),
+        "unknown model": (["estimate", good, "--model", "magic"], "give bundled, or a .c5 file"),
         "foreign model": (["estimate", good, "--model", folder / "a.jpg"], "not a C5 model"),
         "bad profile": (["estimate", good, "--profile", folder / "bad.c5profile"], "c5 calibrate"),
         "no profile": (["estimate", good, "--profile", folder / "none"], "no such file"),

@@ -156,7 +156,7 @@ def test_graphs_must_fit_the_kind() -> None:
 
 
 def test_unknown_names_list_those_that_exist() -> None:
-    with pytest.raises(ModelFileError, match="there are bundled"):
+    with pytest.raises(ModelFileError, match="give bundled, or a "):
         load_model("nothing")
     with pytest.raises(ParameterError, match="threads"):
         load_model(threads=0)

@@ -298,7 +298,7 @@ def test_a_published_fold_can_be_held_out(few: list[Sample], tmp_path: Path) -> 
     train(TrainingPlan(config(epochs=1), ["x"], ["fold:1"]), folded, tmp_path, report=reports.append, device=CPU)
     assert reports[-1].validation is not None
     assert load_model(tmp_path / "model.c5").file.training["images"] == sum(sample.fold != 0 for sample in folded)
-    with pytest.raises(ParameterError, match=r"fold:4.*there are .*fold:3"):
+    with pytest.raises(ParameterError, match=r"fold:4.*the data have .*fold:3"):
         check_hold_out(["fold:4"], folded)
 
 

@@ -339,7 +339,7 @@ def load_model(name_or_path: str | Path | None = None, *, threads: int = 1) -> M
         with resources.as_file(_bundled() / f"{name}.c5") as path:
             return Model(read_model(path), threads)
     if name_or_path is None or not (Path(name).suffix or Path(name).exists()):
-        raise ModelFileError(f"no model is called {name!r}; there are {', '.join(model_names())}, or give a .c5 file")
+        raise ModelFileError(f"no model is called {name!r}; give {' or '.join(model_names())}, or a .c5 file")
     return Model(read_model(name), threads)
 
 

@@ -70,7 +70,7 @@ def augment(
     cameras = {sample.camera for sample in samples}
     for name in (*(source or ()), *(target or ())):
         if name not in cameras:
-            raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(cameras))}")
+            raise ParameterError(f"no camera is called {name!r}; the data have {', '.join(sorted(cameras))}")
     for name in exclude or ():  # a typo here would let in a camera that must stay out
         if full_name(name) not in map(full_name, cameras) and match_name(name, known or ()) is None:
             raise ParameterError(f"--exclude {name}: neither in the data nor among the matrices; give its whole name")

@@ -202,8 +202,8 @@ def balance(
             run.work(settings)
             run.finish()
         except KeyboardInterrupt:
-            again = "without --overwrite it goes on from there" if overwrite else "the same command goes on from there"
-            complain(f"stopped; what is written stays, and {again}")
+            again = "without --overwrite it" if overwrite else "the same command"
+            complain(f"stopped; what is written stays, and {again} continues from there")
             raise typer.Exit(130) from None
         finally:
             for failure in run.failures:

@@ -239,7 +239,7 @@ def select_samples(samples: Sequence[Sample], names: Sequence[str]) -> list[Samp
     known = {name for sample in samples for name in (sample.dataset, sample.camera)}
     for name in names:
         if name not in known:
-            raise ParameterError(f"no dataset or camera is called {name!r}; there are {', '.join(sorted(known))}")
+            raise ParameterError(f"no dataset or camera is called {name!r}; the data have {', '.join(sorted(known))}")
     return [sample for sample in samples if {sample.dataset, sample.camera} & set(names)]
 
 

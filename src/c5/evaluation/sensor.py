@@ -158,7 +158,7 @@ def examine_sensor(
 def _of_one_camera(samples: Sequence[Sample], camera: str | None) -> list[Sample]:
     cameras = sorted({sample.camera for sample in samples})
     if camera is not None and camera not in cameras:
-        raise DataError(f"no shot is from {camera}; there are {', '.join(cameras)}")
+        raise DataError(f"no shot is from {camera}; they are from {', '.join(cameras)}")
     if camera is None and len(cameras) > 1:
         raise DataError(f"a report is of one sensor, and these are {', '.join(cameras)}; choose one of them")
     own = [sample for sample in samples if camera in (None, sample.camera)]

@@ -115,7 +115,7 @@ def check_hold_out(hold_out: Sequence[str], samples: Sequence[Sample]) -> None:
     known = {name for sample in samples for name in _names(sample)}
     for name in hold_out:
         if name not in known:
-            raise ParameterError(f"no camera is called {name!r}; there are {', '.join(sorted(known))}")
+            raise ParameterError(f"no camera is called {name!r}; the data have {', '.join(sorted(known))}")
     if hold_out and all(is_held_out(sample, hold_out) for sample in samples):
         raise ParameterError("all cameras are held out; leave some to train on")
 
