@@ -38,7 +38,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     done = c5("demo", "--out", folder, "--count", 6)
     assert done.returncode == 0, done.stderr
-    assert str(folder / "sheet.png") in done.stdout.splitlines()[-1]
+    assert str(folder / "sheet.jpg") in done.stdout.splitlines()[-1]
     return folder
 
 
@@ -184,9 +184,15 @@ def test_demo_writes_a_roll_its_truth_and_a_sheet(demo: Path) -> None:
     assert len(files) == 6
     assert read_photograph(files[0]).image.camera == (demo / "roll" / "manifest.csv").read_text().split(",")[5]
     assert len((demo / "roll" / "manifest.csv").read_text().splitlines()) == 7
-    sheet = np.asarray(Image.open(demo / "sheet.png"))
+    sheet = np.asarray(Image.open(demo / "sheet.jpg"))
     assert sheet.shape[1] > 1000
     assert sheet.std() > 30  # something is on it
+
+
+def test_the_folder_of_a_demo_can_be_cataloged(demo: Path, tmp_path: Path) -> None:
+    done = c5("catalog", "add", demo, "--catalog", tmp_path / "catalog.db")
+    assert done.returncode == 0, done.stderr
+    assert "6 new" in done.stdout
 
 
 def test_estimate_prints_a_table_and_json(demo: Path) -> None:

@@ -55,7 +55,7 @@ def demo(
         console.print(f"DNG files             {out}")
         console.print(f"True illuminants      {truth}")
         return
-    roll, sheet = out / "roll", out / "sheet.png"
+    roll, sheet = out / "roll", out / "sheet.jpg"
     for path in (roll, sheet):
         check_free(path, overwrite)
     estimator: Callable[[LinearImage], Estimate] | None = None
