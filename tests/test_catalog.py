@@ -747,21 +747,32 @@ def test_the_command_adds_shows_and_forgets(photos: Path, monkeypatch: pytest.Mo
     runner = CliRunner()
     assert isinstance(runner.invoke(app, ["status"]).exception, ReadError)
     (photos / "eight-bit.png").write_bytes(imagecodecs.png_encode(np.full((9, 9, 3), 99, np.uint8)))
+    (photos / "broken.npy").write_bytes(b"\x93NUMPY")
     added = runner.invoke(app, ["add", str(photos), "--jobs", "2", "--camera", "Holga [120]"])
     assert added.exit_code == 1  # one cannot be used
-    assert "8 new, 0 changed, 0 moved, 0 deleted, 0 unchanged" in added.output
-    assert "not linear" in added.output
+    assert "8 new, 0 changed, 0 moved, 0 deleted, 0 unchanged, 1 picture passed over" in added.output
+    assert "broken.npy" in added.output
     assert default_path().is_relative_to(tmp_path)
     again = runner.invoke(app, ["add", str(photos)])
     assert again.exit_code == 1  # it still cannot be used
-    assert "9 unchanged" in again.output
-    assert "not linear" in again.output
+    assert "10 unchanged, 1 picture passed over" in again.output
+    assert "broken.npy" in again.output
+    assert "eight-bit.png" not in again.output
+    named = runner.invoke(app, ["add", str(photos / "eight-bit.png")])
+    assert named.exit_code == 1
+    assert "not linear" in named.output
     shown = runner.invoke(app, ["status"])
     assert shown.exit_code == 0
     assert "Holga [120]" in shown.output
     lines = runner.invoke(app, ["status", "--json"]).output.splitlines()
     assert lines[0] == '{"camera": "Holga [120]", "images": 8, "failed": 0, "oldest": null, "newest": null}'
-    assert "eight-bit.png" in runner.invoke(app, ["status", "--failed"]).output
+    listed = runner.invoke(app, ["status", "--failed"]).output
+    assert "broken.npy" in listed
+    assert "eight-bit.png" not in listed
+    (photos / "broken.npy").unlink()
+    calm = runner.invoke(app, ["add", str(photos)])
+    assert calm.exit_code == 0, calm.output
+    assert "1 picture passed over" in calm.output
     assert "9 forgotten" in runner.invoke(app, ["forget", str(photos)]).output
     assert runner.invoke(app, ["status", "--json"]).output == ""
 
@@ -783,5 +794,5 @@ def test_the_command_takes_levels_and_8_bit_files(tmp_path: Path) -> None:
     expected = histogram(LinearImage((numbers / 4096).astype(np.float32)), stored_grid())
     assert entry.histograms is not None
     np.testing.assert_allclose(entry.histograms.stack, expected.stack, atol=1e-6)
-    assert runner.invoke(app, ["add", str(eight.parent), *file]).exit_code == 1
-    assert runner.invoke(app, ["add", str(eight.parent), *file, "--retry", "--assume-srgb"]).exit_code == 0
+    assert "1 picture passed over" in runner.invoke(app, ["add", str(eight.parent), *file]).output
+    assert "1 changed" in runner.invoke(app, ["add", str(eight.parent), *file, "--assume-srgb"]).output

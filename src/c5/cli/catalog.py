@@ -38,8 +38,9 @@ def add(
 
     Only new and changed files are opened. If it is stopped or killed, the same command continues from there.
     Photographs whose whole folder is gone or empty stay in the catalog until `c5 catalog forget`, since a disk may
-    not be mounted. Files that cannot be used are named, and the exit code is then 1. Levels apply to the files that
-    are opened: to change those of photographs in the catalog, forget them first.
+    not be mounted. Files that cannot be used are named, and the exit code is then 1; pictures that were developed
+    already are passed over. Levels apply to the files that are opened: to change those of photographs in the catalog,
+    forget them first.
     """
     from c5.photos.catalog import Catalog
     from c5.photos.photo import Reading
@@ -59,7 +60,9 @@ def add(
         complain("stopped; what was read is kept, and the same command continues from there")
         raise typer.Exit(130) from None
     counts = {name: getattr(added, name) for name in ("new", "changed", "moved", "deleted", "unchanged")}
-    console.print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    parts = [f"{count} {name}" for name, count in counts.items()]
+    parts += [f"{plural(added.pictures, 'picture')} passed over"] if added.pictures else []
+    console.print(", ".join(parts))
     if nameless:
         console.print(f"note: {plural(nameless, 'photograph')} of an unnamed camera: give it with --camera to use them")
     for folder, count in sorted(added.absent.items()):

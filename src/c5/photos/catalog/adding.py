@@ -21,7 +21,7 @@ from c5.io.versions import Version, digest_file
 from c5.parallel import in_parallel
 from c5.photos.catalog.database import select, transaction
 from c5.photos.catalog.entries import COLUMNS, JOINED, KINDS, insert, restore, stored_grid
-from c5.photos.files import Failure, Listing, find_photographs
+from c5.photos.files import Developed, Failure, Listing, find_photographs
 from c5.photos.photo import Photo, Reading, read_photo
 
 BATCH = 32
@@ -44,8 +44,17 @@ class Added:
     deleted: int = 0
     failed: list[Failure] = field(default_factory=list)
     """Files that cannot be used, now or when they were last opened."""
+    pictures: int = 0
+    """Developed pictures in the folders, which are passed over."""
     absent: dict[Path, int] = field(default_factory=dict)
     """Folders that are gone, empty or closed, with the number of entries kept of each: a disk may not be mounted."""
+
+    def note(self, failure: Failure, named: bool) -> None:
+        """Count a file that cannot be used. Pictures count as failures only if they were named."""
+        if isinstance(failure, Developed) and not named:
+            self.pictures += 1
+        else:
+            self.failed.append(failure)
 
 
 class _Known(NamedTuple):
@@ -54,12 +63,12 @@ class _Known(NamedTuple):
     version: Version
     camera: str | None
     current: bool  # its histograms are on the grid that is stored now
-    error: str | None
+    failure: Failure | None
 
     def is_outdated(self, version: Version, camera: str | None, retry: bool) -> bool:
         if self.version != version:
             return True
-        if self.error is not None:
+        if self.failure is not None:
             return retry
         return not self.current or bool(camera and self.camera is None)
 
@@ -71,7 +80,7 @@ class _Examined(NamedTuple):
     version: Version
     digest: bytes
     photo: Photo | None = None
-    message: str | None = None  # why it cannot be used
+    failure: Failure | None = None  # why it cannot be used
     recorded: bool = True  # False where it may be the disk's fault and not the file's
     twin: bytes | None = None  # the known path of the same content
 
@@ -101,12 +110,13 @@ def add_photographs(
     for name, version in sorted(found.files.items()):
         path = Path(os.fsdecode(name))
         entry = known.get(name)
-        if entry is None or entry.is_outdated(version, camera, retry):
+        again = retry or (reading.assume_srgb and entry is not None and isinstance(entry.failure, Developed))
+        if entry is None or entry.is_outdated(version, camera, again):
             pending.append(path)
         else:
             added.unchanged += 1
-            if entry.error is not None:
-                added.failed.append(Failure(path, entry.error))
+            if entry.failure is not None:
+                added.note(entry.failure, name in roots)
 
     looked_up = _look_up(connection, track(pending), known, reading)
     batch: list[_Examined] = []
@@ -117,10 +127,10 @@ def add_photographs(
                 batch.append(examined)
                 if len(batch) >= BATCH or time.monotonic() > started + BATCH_SECONDS:
                     full, batch = batch, []
-                    _store(connection, full, known, camera, added)
+                    _store(connection, full, known, camera, roots, added)
                     started = time.monotonic()
         finally:  # an interruption keeps what was read
-            _store(connection, batch, known, camera, added)
+            _store(connection, batch, known, camera, roots, added)
     _delete_missing(connection, known, found, added)
     return added
 
@@ -129,10 +139,12 @@ def _select_known(connection: sqlite3.Connection, roots: Iterable[bytes]) -> dic
     grid = stored_grid().key
     known = {}
     for root in roots:
-        query = f"SELECT path, size, modified, camera, grid, error FROM photograph WHERE {BELOW}"
-        kinds = (bytes, int, int, str | None, str | None, str | None)
-        for path, size, modified, camera, key, error in select(connection, query, below(root), *kinds):
-            known[path] = _Known(Version(size, modified), camera, key == grid, error)
+        query = f"SELECT path, size, modified, camera, grid, error, developed FROM photograph WHERE {BELOW}"
+        kinds = (bytes, int, int, str | None, str | None, str | None, int)
+        for path, size, modified, camera, key, error, developed in select(connection, query, below(root), *kinds):
+            kind = Developed if developed else Failure
+            failure = None if error is None else kind(Path(os.fsdecode(path)), error)
+            known[path] = _Known(Version(size, modified), camera, key == grid, failure)
     return known
 
 
@@ -146,7 +158,7 @@ def _look_up(
             version, digest = digest_file(path)
         except OSError as error:
             message = f"{name}: cannot be opened: {error.strerror}; check the permissions and the disk"
-            yield _Examined(path, Version(0, 0), b"", message=printable(message), recorded=False)
+            yield _Examined(path, Version(0, 0), b"", failure=Failure(name, printable(message)), recorded=False)
             continue
         twin, photo = None, None
         if path not in known:  # else it was modified, and a few blocks cannot prove that nothing has changed
@@ -161,7 +173,7 @@ def _look_up(
 
 def _examine(file: _Examined, reading: Reading) -> _Examined:
     """The same with its photograph, read where it is not known yet."""
-    if file.photo is not None or file.message is not None:
+    if file.photo is not None or file.failure is not None:
         return file
     photo = read_photo(Path(os.fsdecode(file.path)), stored_grid(), reading)
     if not isinstance(photo, Failure):
@@ -170,7 +182,7 @@ def _examine(file: _Examined, reading: Reading) -> _Examined:
         same = digest_file(file.path) == (file.version, file.digest)
     except OSError:
         same = False
-    return file._replace(message=photo.message, recorded=same)
+    return file._replace(failure=photo, recorded=same)
 
 
 def _store(
@@ -178,6 +190,7 @@ def _store(
     batch: list[_Examined],
     known: dict[bytes, _Known],
     camera: str | None,
+    roots: Sequence[bytes],
     added: Added,
 ) -> None:
     """Store what was found, and count it once it is safe."""
@@ -192,15 +205,18 @@ def _store(
             if name is None and file.path in known:  # a camera that was named once stays named
                 name = known[file.path].camera
             connection.execute("DELETE FROM photograph WHERE path = ?", (file.path,))
-            insert(connection, file.path, file.version, file.digest, file.photo, name, file.message)
+            error, developed = file.failure and file.failure.message, isinstance(file.failure, Developed)
+            insert(connection, file.path, file.version, file.digest, file.photo, name, error, developed)
             if file.twin is not None and not os.path.lexists(file.twin):
                 moved += connection.execute("DELETE FROM photograph WHERE path = ?", (file.twin,)).rowcount
-    good = [file for file in batch if file.message is None]
+    good = [file for file in batch if file.failure is None]
     changed = sum(file.path in known for file in good)
     added.changed += changed
     added.moved += moved
     added.new += len(good) - changed - moved
-    added.failed += [Failure(Path(os.fsdecode(file.path)), file.message) for file in batch if file.message is not None]
+    for file in batch:
+        if file.failure is not None:
+            added.note(file.failure, file.path in roots)
 
 
 def _delete_missing(connection: sqlite3.Connection, known: dict[bytes, _Known], found: Listing, added: Added) -> None:

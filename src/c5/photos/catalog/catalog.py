@@ -23,7 +23,16 @@ from c5.io.versions import DIGEST_BYTES, file_version
 from c5.model import Model, Profile
 from c5.model_file import MOST_BYTES
 from c5.photos.catalog.adding import BELOW, Added, add_photographs, below
-from c5.photos.catalog.database import connect, damaged, default_path, explain_errors, select, snapshot, transaction
+from c5.photos.catalog.database import (
+    FAILED,
+    connect,
+    damaged,
+    default_path,
+    explain_errors,
+    select,
+    snapshot,
+    transaction,
+)
 from c5.photos.catalog.drawing import Candidate, draw_candidates
 from c5.photos.catalog.entries import COLUMNS, JOINED, KINDS, parse_time, restore, stored_grid
 from c5.photos.files import Failure, resolve
@@ -88,7 +97,8 @@ class Catalog:
 
         The entry of a file that is gone is deleted, unless its folder is gone or empty too: then a disk may not be
         mounted, and the entry stays until `forget`. A file that cannot be read is recorded with the reason, and not
-        opened again until it changes; one that cannot even be opened is tried again each time.
+        opened again until it changes; one that cannot even be opened is tried again each time. Developed pictures in
+        the folders are passed over.
         """
         if jobs is not None and jobs < 1:
             raise ParameterError(f"jobs must be at least 1, not {jobs}")
@@ -110,8 +120,8 @@ class Catalog:
     def status(self) -> list[CameraStatus]:
         """What the catalog has of each camera, by name; files without a camera come last."""
         with explain_errors(self.path), snapshot(self._connection):
-            (failed,) = self._connection.execute("SELECT COUNT(*) FROM photograph WHERE error IS NOT NULL").fetchone()
-            query = "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph GROUP BY camera"
+            (failed,) = self._connection.execute(f"SELECT COUNT(*) FROM photograph WHERE {FAILED}").fetchone()
+            query = "SELECT camera, COUNT(*), MIN(time), MAX(time) FROM photograph WHERE developed = 0 GROUP BY camera"
             rows = list(select(self._connection, query, (), str | None, int, str | None, str | None))
         rows.sort(key=lambda row: (row[0] is None, row[0]))
         statuses = []
@@ -123,7 +133,7 @@ class Catalog:
     def failures(self) -> list[Failure]:
         """The files that cannot be used, and why."""
         with explain_errors(self.path):
-            query = "SELECT path, error FROM photograph WHERE error IS NOT NULL ORDER BY path"
+            query = f"SELECT path, error FROM photograph WHERE {FAILED} ORDER BY path"
             rows = select(self._connection, query, (), bytes, str)
             return [Failure(Path(os.fsdecode(path)), message) for path, message in rows]
 

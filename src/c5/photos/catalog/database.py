@@ -36,6 +36,9 @@ BESIDE = {
 BUSY_SECONDS = 60
 """How long a writer waits for another; each writes for milliseconds at a time."""
 
+FAILED = "error IS NOT NULL AND developed = 0"
+"""Which entries are of files that should be usable and are not."""
+
 SCHEMA = (
     """
     CREATE TABLE photograph (
@@ -50,7 +53,8 @@ SCHEMA = (
         vividness REAL,
         grid TEXT,                       -- key of the grid of its histograms
         reading TEXT,                    -- key of how the file was read
-        error TEXT                       -- why the file cannot be used
+        error TEXT,                      -- why the file cannot be used
+        developed INTEGER NOT NULL       -- 1 if that is because it is a developed picture
     )""",
     """
     CREATE TABLE details (
@@ -73,7 +77,7 @@ SCHEMA = (
     "CREATE INDEX by_vividness ON photograph (camera, vividness)",
     "CREATE INDEX by_time ON photograph (camera, time, modified)",
     "CREATE INDEX by_digest ON photograph (digest)",
-    "CREATE INDEX failed ON photograph (path) WHERE error IS NOT NULL",
+    f"CREATE INDEX failed ON photograph (path) WHERE {FAILED}",
     """
     CREATE TRIGGER forget AFTER DELETE ON photograph BEGIN
         DELETE FROM details WHERE photograph = OLD.id;

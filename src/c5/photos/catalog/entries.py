@@ -54,12 +54,13 @@ def insert(
     photo: Photo | None,
     camera: str | None = None,
     error: str | None = None,
+    developed: bool = False,
 ) -> None:
     """Write one entry, within a transaction. `camera` is for a photograph that does not name its own."""
     if photo is None or photo.histograms is None:
         connection.execute(
-            "INSERT INTO photograph (path, size, modified, digest, error) VALUES (?, ?, ?, ?, ?)",
-            (path, *version, digest, error),
+            "INSERT INTO photograph (path, size, modified, digest, error, developed) VALUES (?, ?, ?, ?, ?, ?)",
+            (path, *version, digest, error, developed),
         )
         return
     name = photo.camera or camera
@@ -70,8 +71,9 @@ def insert(
     histograms = photo.histograms
     made = (histograms.grid.key, photo.reading.key)
     cursor = connection.execute(
-        "INSERT INTO photograph (path, size, modified, digest, camera, number, time, vividness, grid, reading) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO photograph "
+        "(path, size, modified, digest, camera, number, time, vividness, grid, reading, developed) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (path, *version, digest, name, number, time, float(histograms.vividness), *made),
     )
     details = (cursor.lastrowid, describe(photo), histograms.pack())
