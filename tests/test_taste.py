@@ -286,6 +286,8 @@ def test_looks_of_the_config_file_hold_for_cameras_and_folders_and_flags_win(
     assert balance_with_defaults(other) == "strength 0.9, +2 tint"
     assert balance_with_defaults(shot, "--strength", "0.5") == "warmth kept, strength 0.5, +12 mired, +2 tint"
     assert balance_with_defaults(other, "--strength", "1", "--tint", "0") == ""
+    noon = take(tmp_path / "noon", 5, daylight(6500), size=64)
+    assert balance_with_defaults(noon, "--keep-warmth", "--tint", "0") == "nothing to keep"
 
 
 def balance_with_defaults(shot: Shot, *options: str) -> str:

@@ -6,7 +6,7 @@ the two agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -23,11 +23,11 @@ class Estimate:
 
     illuminant: Float64s
     """(3,) unit RGB."""
-    heat_map: Float32s | None = None
+    heat_map: Float32s | None = field(default=None, repr=False)
     """(bins, bins), P of Eq. 4: how likely each illuminant on the grid is; sums to 1. None for classical methods."""
     uncertainty: float | None = None
     """Degrees: the mean angle between the illuminant and those of the heat map. None without a heat map."""
-    covariance: Float64s | None = None
+    covariance: Float64s | None = field(default=None, repr=False)
     """(2, 2) of u and v in the heat map, in nats squared. None without a heat map."""
 
     @cached_property

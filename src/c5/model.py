@@ -121,6 +121,9 @@ class Model:
         self.file = file
         self.threads = threads
 
+    def __repr__(self) -> str:
+        return f"<Model {self.name} {self.identity}>"
+
     @property
     def name(self) -> str:
         return self.file.name

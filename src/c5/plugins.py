@@ -86,6 +86,11 @@ def load(reference: str) -> Any:
     try:
         with guard(reference):
             return getattr(importlib.import_module(module), name)
+    except PluginError as error:
+        missing = error.__cause__
+        if isinstance(missing, ModuleNotFoundError) and missing.name == module.split(".")[0]:
+            raise PluginError(f"{reference}: no such module; install its package, or run c5 in its folder") from None
+        raise
     finally:
         sys.path.remove(folder)
 

@@ -72,7 +72,7 @@ def find_layout(path: Path, name: str | None = None) -> Dataset:
         if other is not None:
             return other
     known = ", ".join([*own, *others])
-    raise DataError(f"{path}: no labeled images in a layout that is known ({known}); see docs/datasets.md")
+    raise DataError(f"{path}: no labeled images in a layout that is known ({known}); arrange them in one")
 
 
 class _PluginLayout:

@@ -155,6 +155,8 @@ def _libraw() -> Iterator[None]:
     except Exception as error:
         said = error.args[0] if error.args else b""
         reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)
+        if "Input/output" in reason:  # what LibRaw calls the end of a file
+            reason = "it ends before its data does"
         raise ReadError(f"damaged or incomplete: {reason or type(error).__name__}; {AGAIN}") from error
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from c5.color import Float64s
+from c5.color import Float64s, angular_error
 from c5.colorimetry.adaptation import DAYLIGHT, MiredTint, move_light
 from c5.colorimetry.matrices import CameraMatrices
 from c5.errors import ParameterError
@@ -29,6 +29,9 @@ WARM_MIRED, ONSET_MIRED = 200.0, 20.0
 
 PARTS = {"strength", "keep_warmth"}
 """Fields that say how much of the light stays, as a learned look does: of the two, the more specific counts."""
+
+UNSEEN_DEG = 0.01
+"""A look that moves the light by less than this has done nothing."""
 
 MOST_MIRED, MOST_TINT = 300.0, 150.0
 """No look shifts further."""
@@ -152,4 +155,6 @@ class Taste:
         except ParameterError as error:
             reason = str(error).removeprefix(f"{balance.path}: ")
             return replace(balance, look=f"none: {reason}")
-        return replace(balance, illuminant=preferred, light=balance.illuminant, look=str(look))
+        changed = float(angular_error(preferred, balance.illuminant)) > UNSEEN_DEG
+        told = str(look) if changed else "nothing to keep"  # of light that is not warm
+        return replace(balance, illuminant=preferred, light=balance.illuminant, look=told)
