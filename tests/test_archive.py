@@ -116,6 +116,9 @@ def test_order_and_workers_change_no_bit(photographs: Path, result: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     assert "66 photographs of 2 cameras in 1 part, 2 failed" in done.stdout
     assert content(tmp_path / "two") == content(result)
+    assert "nothing has changed" not in done.stdout
+    again = run_command("archive", photographs, "-o", tmp_path / "two", "--jobs", "2")
+    assert "nothing has changed since the last run" in " ".join(again.stdout.split())
 
 
 def test_only_what_is_new_is_read_again(photographs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

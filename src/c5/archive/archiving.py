@@ -49,6 +49,8 @@ class Archived(NamedTuple):
     """Those among them that may be readable next time."""
     cameras: int
     parts: list[str]
+    unchanged: bool = False
+    """Whether it was complete already, and nothing was read."""
 
 
 def archive(
@@ -80,7 +82,7 @@ def archive(
         wanted = digest(model.identity, spool.names)
         if record["complete"] == wanted:
             files, failed, unread, cameras = record["counts"]
-            return Archived(files, failed, unread, cameras, record["parts"])
+            return Archived(files, failed, unread, cameras, record["parts"], unchanged=True)
         place.write(RECORD, json.dumps(record | {"complete": None}, indent=1).encode())
         place.write(job.model, encode_model(model.file))
         return _Run(job, place, spread, report, record).work(spool, model, wanted)

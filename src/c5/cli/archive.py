@@ -47,9 +47,9 @@ def archive(
         raise typer.Exit(130) from None
     failed = f"{done.failed} failed (their rows have an error)" if done.failed else "none failed"
     cameras = plural(done.cameras, "camera")
-    console.print(
-        f"{out}: {plural(done.files, 'photograph')} of {cameras} in {plural(len(done.parts), 'part')}, {failed}"
-    )
+    parts = plural(len(done.parts), "part")
+    again = "; nothing has changed since the last run" if done.unchanged else ""
+    console.print(f"{out}: {plural(done.files, 'photograph')} of {cameras} in {parts}, {failed}{again}")
     if done.unread:
         complain(f"{plural(done.unread, 'file')} could not be read now; the same command will retry them")
         raise typer.Exit(1)
