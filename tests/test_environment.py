@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from c5.cli.environment import THREADS
+from c5.cli.environment import SETTINGS, THREADS
 
 RUN = """
 import os, sys
@@ -31,8 +31,8 @@ if os.path.isdir("/proc/self/task"):
 
 
 def run(code: str, **environment: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if name not in (*THREADS, "ORT_DISABLE_TELEMETRY")}
-    names = " ".join((*THREADS, "ORT_DISABLE_TELEMETRY"))
+    clean = {name: value for name, value in os.environ.items() if name not in (*THREADS, *SETTINGS)}
+    names = " ".join((*THREADS, *SETTINGS))
     done = subprocess.run(
         [sys.executable, "-c", code], input=names, capture_output=True, text=True, env=clean | environment, timeout=60
     )
@@ -42,14 +42,14 @@ def run(code: str, **environment: str) -> str:
 
 def test_numpy_starts_no_threads_of_its_own() -> None:
     said = run(RUN)
-    assert str({**dict.fromkeys(THREADS, "1"), "ORT_DISABLE_TELEMETRY": "1"}) in said
+    assert str({**dict.fromkeys(THREADS, "1"), **SETTINGS}) in said
     if Path("/proc/self/task").is_dir():
         assert "tasks 1" in said.splitlines()
 
 
 def test_what_the_user_has_set_stays() -> None:
     said = run(RUN, OMP_NUM_THREADS="2", ORT_DISABLE_TELEMETRY="0")
-    left = {**dict.fromkeys(THREADS, None), "OMP_NUM_THREADS": "2", "ORT_DISABLE_TELEMETRY": "0"}
+    left = {**dict.fromkeys(THREADS, None), "OMP_NUM_THREADS": "2", **SETTINGS, "ORT_DISABLE_TELEMETRY": "0"}
     assert str(left) in said
     assert "'OPENBLAS_NUM_THREADS': '3'" in run(RUN, OPENBLAS_NUM_THREADS="3")
 

@@ -9,12 +9,17 @@ from contextlib import contextmanager
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """How many threads OpenMP and the usual BLAS libraries start. Each library reads its variable when it loads."""
 
+SETTINGS = {"ORT_DISABLE_TELEMETRY": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+"""No telemetry; and threads of OpenMP that wait for each other sleep: when they spin, training beside another program
+takes several times as long."""
+
 _limited: list[str] = []
 
 
 def prepare_environment() -> None:
-    """One thread per worker, since every core has a worker already; no telemetry. What the user has set stays."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    """One thread per worker, since every core has a worker already, and `SETTINGS`. What the user has set stays."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     if THREADS[0] not in os.environ:  # every BLAS obeys it too, so whoever has set it has decided
         for name in THREADS:
             if name not in os.environ:
