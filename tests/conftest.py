@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 # A process that is started in the background ignores Ctrl-C, and so would the commands that tests interrupt.
-# Nor does the configuration of whoever runs the tests count.
+# Nor does the configuration of whoever runs the tests count. Threads of tests side by side must not spin as they wait.
 os.environ["C5_CONFIG"] = os.devnull
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

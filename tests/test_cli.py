@@ -26,7 +26,7 @@ from typer.testing import CliRunner, Result
 from c5 import errors
 from c5.classical import METHODS
 from c5.cli.app import PANELS, app
-from c5.cli.console import FLAGS, Follower, progress_bar, show_progress
+from c5.cli.console import FLAGS, Follower, Log, progress_bar, show_progress
 from c5.io.raw import read_photograph
 from c5.training.config import RealTraining
 
@@ -457,6 +457,10 @@ def test_progress_in_a_file_is_a_line_now_and_then(
     follow("listing", 1000, 0)
     said = capsys.readouterr().err.splitlines()
     assert said == ["listing: 700, 2 a second, 0:05:00 taken", "listing: 1000, 2 a second, 0:10:00 taken"]
+    log = Log("training: epoch", 1, first=1)
+    now[0] += 60
+    log.advance(1)  # nothing is measured yet, however long the start took
+    assert capsys.readouterr().err == ""
 
 
 def test_the_time_left_of_a_training_is_that_of_epochs_measured(

@@ -95,7 +95,7 @@ class Log:
         now, tenth = time.monotonic(), 10 * done // max(self.total, 1)
         self.first = done - 1 if self.first < 0 else self.first
         due = self.LATEST if tenth == self.shown else self.SOONEST
-        if errors.is_terminal or now - self.last < due:
+        if errors.is_terminal or now - self.last < due or done <= self.first:
             return
         self.last, self.shown = now, tenth
         taken = now - self.started
@@ -125,8 +125,7 @@ class Follower:
         text = f", {rate:.0f} a second" if rate >= 1 else ""
         unfinished = not total or done < total
         self.progress.update(task, completed=done, total=total or None, description=f"{what}{text}", visible=unfinished)
-        if done > log.first:
-            log.advance(done, text)
+        log.advance(done, text)
 
 
 def show_progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterable[Item]:
