@@ -39,6 +39,7 @@ from c5.io.versions import digest_file
 from c5.model import Model, load_model
 from c5.model_file import ModelFile
 from c5.photos.catalog import Catalog, default_path
+from c5.photos.catalog.database import snapshot, transaction
 from c5.photos.catalog.drawing import draw_candidates
 from c5.photos.catalog.entries import stored_grid
 from c5.photos.photo import Photo, Reading, read_photo
@@ -414,6 +415,21 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     with Catalog.open(tmp_path / "c.db") as catalog:
         added = catalog.add([tmp_path / "photos"], reading=SHOTS)
     assert (added.new, added.unchanged) == (60 - kept, kept)
+
+
+def test_an_interruption_at_the_start_of_a_transaction_leaves_none_open(tmp_path: Path) -> None:
+    class Interrupted(sqlite3.Connection):
+        def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+            cursor = super().execute(statement, *arguments)
+            if statement.startswith("BEGIN"):
+                raise KeyboardInterrupt
+            return cursor
+
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None, factory=Interrupted)) as connection:
+        for begin in (transaction, snapshot):
+            with pytest.raises(KeyboardInterrupt), begin(connection):
+                pass
+            assert not connection.in_transaction
 
 
 def test_two_processes_at_the_same_time_double_nothing(tmp_path: Path) -> None:

@@ -303,12 +303,12 @@ def test_what_cannot_be_drawn_or_gathered_is_one_line_and_no_file(tmp_path: Path
     (tmp_path / "latin" / "words.md").write_bytes(b"\xe9 <!-- tables -->")
     garbage, row = str(tmp_path / "garbage"), ["--table", "1", "--row", "NUS: gray-world"]
     for arguments, message in (
-        (["histograms", data, "-o", out, "--only", "B"], "no dataset or camera is called 'B'; there are A"),
+        (["histograms", data, "-o", out, "--only", "B"], "no dataset or camera is called 'B'; the data have A"),
         (["histograms", data, "-o", f"{file}/out.png"], "is a file; choose another place"),
         (["curves", str(tmp_path / "run"), "-o", out], "(No such file or directory); give the folder of a run"),
         (["tables", data, "-o", file, *row], "is a file; choose another place"),
         (["tables", data, "-o", garbage, *row], "no rows of the paper's tables (no column mean)"),
-        (["tables", data, "-o", out, *row, "--matrices", "no.csv"], "No such file or directory; check it"),
+        (["tables", data, "-o", out, *row, "--matrices", "no.csv"], "No such file or directory; check the path"),
         (["gather", garbage, "-o", out], "no rows of the paper's tables (no column mean)"),
         (["page", str(tmp_path / "nowhere")], "no such folder"),
         (["page", str(tmp_path / "latin")], "cannot be read as text in UTF-8"),

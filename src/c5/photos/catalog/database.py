@@ -198,8 +198,8 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All that is written inside becomes visible at once, or not at all."""
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")  # here, since Ctrl-C may come at its end
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -211,8 +211,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
     """All that is read inside is from one moment, whatever other processes write meanwhile."""
-    connection.execute("BEGIN DEFERRED")
     try:
+        connection.execute("BEGIN DEFERRED")
         yield
     finally:
         if connection.in_transaction:  # a damaged file may have ended it
