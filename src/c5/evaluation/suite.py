@@ -240,13 +240,13 @@ def _measure(row: PaperRow, results: Results, method: Method) -> Measured | None
     networks = len(method.settings.get("seeds", [])) if method.learns else 0
     described = (row.table, row.name, row.setting, row.method, errors.size, networks, own.draws)
     measured = (*described, both.mean, both.deviation, low, high, made["device"], made["version"])
-    return Measured(*measured, *_describe_settings(method, max(fold["made_images"] for fold in results.folds)))
+    return Measured(*measured, *_describe_settings(method.settings, max(fold["made_images"] for fold in results.folds)))
 
 
-def _describe_settings(method: Method, given: int = 0) -> tuple[str, str]:
+def _describe_settings(used: Mapping[str, Any], given: int = 0) -> tuple[str, str]:
     """A digest of a method's settings, and the most telling ones in words, with the number of made images that were
     among the data. Seeds are counted elsewhere; a table of matrices belongs to the data."""
-    settings = {name: value for name, value in method.settings.items() if name not in ("seeds", "matrices")}
+    settings = {name: value for name, value in used.items() if name not in ("seeds", "matrices")}
     told = []
     config = settings.get("config", {})
     if "epochs" in config:  # FFCC has none
@@ -313,7 +313,11 @@ def _mark(row: PaperRow, line: Measured | None, find: FindMethods) -> str:
     if line is None or not (line.settings or row.method.startswith("c5")):  # nothing else has changed
         return ""
     (method,) = find(row.method, Rolls((row.m,), (row.selection,)))
-    return "" if line.settings == _describe_settings(method)[0] else OTHER
+    usual = [method.settings]
+    config = method.settings.get("config", {})
+    if "bfloat16" in config:  # the precision does not count; `trained` tells it
+        usual.append(method.settings | {"config": config | {"bfloat16": True}})
+    return "" if line.settings in {_describe_settings(settings)[0] for settings in usual} else OTHER
 
 
 def _format_tables(measured: Sequence[Measured], find: FindMethods) -> Iterator[str]:
