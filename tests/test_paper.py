@@ -138,15 +138,21 @@ def test_distinct_rolls_have_no_image_twice(seed: int, count: int, images: int) 
         assert others == 0 or query not in roll
 
 
-def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
+def render_three_datasets(folder: Path) -> list[Sample]:
+    """Eleven photographs of one camera each, under the names of real datasets."""
     rng = np.random.default_rng(0)
     samples = []
     for dataset, camera in (("NUS", "SonyA57"), ("Gehler-Shi", "Canon5D"), ("Cube+", "Canon550D")):
         for index, photo in enumerate(render_roll(VirtualCamera.random(rng), 11, rng, (24, 36))):
-            path = tmp_path / f"{camera}-{index}.npy"
+            path = folder / f"{camera}-{index}.npy"
             np.save(path, photo.image.rgb.astype(np.float32))
             name = f"{dataset}/{camera}/{index:03d}"
             samples.append(Sample(ImageFile(path), photo.illuminant, camera, dataset, name))
+    return samples
+
+
+def test_rows_are_measured_one_by_one_and_kept(tmp_path: Path) -> None:
+    samples = render_three_datasets(tmp_path)
     rows = select_rows([1, 6], ["gray-world", "shades-of-gray"])
     asked: list[str] = []
 
@@ -265,14 +271,7 @@ def test_methods_that_learn_nothing_need_no_training_side(tmp_path: Path) -> Non
 
 
 def test_methods_that_learn_and_that_do_not_are_run_in_one_folder(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    samples = []
-    for dataset, camera in (("NUS", "SonyA57"), ("Gehler-Shi", "Canon5D"), ("Cube+", "Canon550D")):
-        for index, photo in enumerate(render_roll(VirtualCamera.random(rng), 11, rng, (24, 36))):
-            path = tmp_path / f"{camera}-{index}.npy"
-            np.save(path, photo.image.rgb.astype(np.float32))
-            name = f"{dataset}/{camera}/{index:03d}"
-            samples.append(Sample(ImageFile(path), photo.illuminant, camera, dataset, name))
+    samples = render_three_datasets(tmp_path)
     rows = select_rows([1], ["Cube+: gray-world", "Cube+: FFCC"])
     for _ in range(2):
         lines = run_rows(rows, samples, tmp_path / "run", usual)
